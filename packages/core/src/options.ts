@@ -1,0 +1,90 @@
+/** Says a value as a user would recognise it, short enough for a message. */
+export function show(value: unknown): string {
+  if (typeof value === 'string')
+    return JSON.stringify(value.length > 60 ? `${value.slice(0, 57)}...` : value);
+  if (typeof value === 'function') return `function ${value.name || '(anonymous)'}`;
+  if (typeof value === 'bigint') return `${value}n`;
+  if (Array.isArray(value)) return `an array of ${value.length}`;
+  if (typeof value === 'object' && value !== null) return 'an object';
+  return String(value);
+}
+
+/** Throws a `TypeError` unless `options` is a plain bag of options whose keys are all in `known`. */
+export function knownKeys(of: string, options: unknown, known: object): void {
+  objectOf(of, options);
+  for (const key of Object.keys(options as object)) {
+    if (!Object.hasOwn(known, key)) {
+      throw new TypeError(`${of}.${key} is not an option; known: ${Object.keys(known).join(', ')}`);
+    }
+  }
+}
+
+/** The value, if it is an object (not null, not an array); else a `TypeError`. */
+export function objectOf<T>(name: string, value: T): T {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new TypeError(`${name} must be an object, got ${show(value)}`);
+  }
+  return value;
+}
+
+/** The value, if it is a whole number from `min` to `max`; else a `TypeError` or `RangeError`. */
+export function integerIn(name: string, value: unknown, min: number, max: number): number {
+  if (typeof value !== 'number') {
+    throw new TypeError(`${name} must be a whole number${range(min, max)}, got ${show(value)}`);
+  }
+  // written so that NaN fails too
+  if (!(Number.isInteger(value) && value >= min && value <= max)) {
+    throw new RangeError(`${name} must be a whole number${range(min, max)}, got ${show(value)}`);
+  }
+  return value;
+}
+
+/** The value, if it is a finite number from `min` to `max`; else a `TypeError` or `RangeError`. */
+export function numberIn(name: string, value: unknown, min: number, max: number): number {
+  if (typeof value !== 'number') {
+    throw new TypeError(`${name} must be a number${range(min, max)}, got ${show(value)}`);
+  }
+  if (!(Number.isFinite(value) && value >= min && value <= max)) {
+    throw new RangeError(`${name} must be a number${range(min, max)}, got ${show(value)}`);
+  }
+  return value;
+}
+
+/** The value, if it is `true` or `false`; else a `TypeError`. */
+export function booleanOf(name: string, value: unknown): boolean {
+  if (typeof value !== 'boolean') {
+    throw new TypeError(`${name} must be true or false, got ${show(value)}`);
+  }
+  return value;
+}
+
+/** The value, if it is a function; else a `TypeError`. */
+export function functionOf<T>(name: string, value: T): T {
+  if (typeof value !== 'function') {
+    throw new TypeError(`${name} must be a function, got ${show(value)}`);
+  }
+  return value;
+}
+
+/** The value, if it is a string of at least one character; else a `TypeError`. */
+export function textOf(name: string, value: unknown): string {
+  if (typeof value !== 'string' || value === '') {
+    throw new TypeError(`${name} must be a non-empty string, got ${show(value)}`);
+  }
+  return value;
+}
+
+/** The value, if it is one of `choices`; else a `TypeError` or `RangeError` that lists them. */
+export function oneOf<T extends string>(name: string, value: unknown, choices: readonly T[]): T {
+  if ((choices as readonly unknown[]).includes(value)) return value as T;
+  const Failure = typeof value === 'string' ? RangeError : TypeError;
+  throw new Failure(`${name} must be one of ${choices.join(', ')}, got ${show(value)}`);
+}
+
+function range(min: number, max: number): string {
+  const low = min > -Number.MAX_SAFE_INTEGER;
+  const high = max < Number.MAX_SAFE_INTEGER;
+  if (low && high) return ` from ${min} to ${max}`;
+  if (low) return ` of at least ${min}`;
+  return high ? ` of at most ${max}` : '';
+}

@@ -1,0 +1,2 @@
+export { seededRandom } from './seeded-random.js';
+export { settle, VirtualClock } from './virtual-clock.js';
