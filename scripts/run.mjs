@@ -1,0 +1,49 @@
+// The one door for commands: sets up what the task needs, then runs it. `node scripts/run.mjs` lists the tasks.
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { needBuild, needNode, needPackages, needPrograms, root, stop } from './setup.mjs';
+
+/** A TypeScript entry, run on sources; or a script; `build` and `programs` say what it needs first. */
+const TASKS = {
+  test: {
+    about: 'every test, on the packages’ sources',
+    script: 'scripts/test.mjs',
+    programs: true,
+  },
+  ci: { about: 'everything CI runs', script: 'scripts/ci.mjs' },
+  check: { about: 'format, lint, types, import directions', script: 'scripts/check.mjs' },
+  demo: {
+    about: 'one service bare and protected under the same overload',
+    ts: 'packages/bench/src/demo/main.ts',
+  },
+  vectors: {
+    about: 'replay golden vectors: vectors -- DIR…',
+    ts: 'packages/testkit/src/vectors/main.ts',
+  },
+  lab: {
+    about: 'the simulated lab: lab -- [FILE.json…] [--arm NAME] [--seeds N]',
+    ts: 'packages/bench/src/sim/main.ts',
+  },
+};
+
+const [task, ...args] = process.argv.slice(2);
+const chosen = task === undefined ? undefined : TASKS[task];
+if (chosen === undefined) {
+  const lines = Object.entries(TASKS).map(([name, { about }]) => `  ${name.padEnd(14)}${about}`);
+  stop(`${task === undefined ? 'Tasks' : `No task ${task}. Tasks`}:\n${lines.join('\n')}`);
+}
+
+needNode();
+needPackages();
+if (chosen.build) needBuild();
+const env = { ...process.env, ...(chosen.programs && needPrograms()) };
+const command = chosen.ts
+  ? ['--conditions=@elimit/source', '--import', 'tsx', join(root, chosen.ts)]
+  : [join(root, chosen.script)];
+const { status, signal } = spawnSync(
+  process.execPath,
+  ['--disable-warning=ExperimentalWarning', ...command, ...(chosen.args ?? []), ...args],
+  // files named on the command line are relative to where the user stands; npm runs scripts at the root
+  { cwd: chosen.ts ? (process.env.INIT_CWD ?? process.cwd()) : root, stdio: 'inherit', env },
+);
+process.exitCode = signal ? 1 : (status ?? 1);
