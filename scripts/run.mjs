@@ -26,11 +26,11 @@ const TASKS = {
   },
 };
 
-const [task, ...args] = process.argv.slice(2);
-const chosen = task === undefined ? undefined : TASKS[task];
+const [task = '', ...args] = process.argv.slice(2);
+const chosen = Object.hasOwn(TASKS, task) ? TASKS[task] : undefined;
 if (chosen === undefined) {
   const lines = Object.entries(TASKS).map(([name, { about }]) => `  ${name.padEnd(14)}${about}`);
-  stop(`${task === undefined ? 'Tasks' : `No task ${task}. Tasks`}:\n${lines.join('\n')}`);
+  stop(`${task === '' ? 'Tasks' : `No task ${task}. Tasks`}:\n${lines.join('\n')}`);
 }
 
 needNode();
