@@ -37,6 +37,17 @@ export {
   type LimiterEstimates,
 } from './limiter/limiter.js';
 export type * from './metrics/snapshot.js';
+export {
+  booleanOf,
+  functionOf,
+  integerIn,
+  knownKeys,
+  numberIn,
+  objectOf,
+  oneOf,
+  show,
+  textOf,
+} from './options.js';
 export type { Outcome } from './outcome.js';
 export { type Random, systemRandom } from './random.js';
 export { systemTimers, type TimerHandle, type Timers } from './timers.js';
