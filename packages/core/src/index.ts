@@ -30,12 +30,31 @@ export type {
   RejectEvent,
   WarningEvent,
 } from './events.js';
+export type { AutoDocumentedOptions, AutoStrictOptions } from './limiter/auto-strict.js';
+export type { ConstantLimiterOptions } from './limiter/constant.js';
+export { createLimiter } from './limiter/create.js';
+export type { GradientOptions } from './limiter/gradient.js';
 export {
+  type ConfigurableLimiter,
+  configurableOf,
   type EstimatingLimiter,
   estimatesOf,
   type Limiter,
+  type LimiterContext,
   type LimiterEstimates,
+  type LimiterStep,
+  type StatefulLimiter,
 } from './limiter/limiter.js';
+export {
+  type LimiterFactory,
+  type LimiterOptions,
+  type MaxConcurrency,
+  type ParsedMaxConcurrency,
+  parseMaxConcurrency,
+  registerLimiter,
+  type TimeoutLimit,
+} from './limiter/max-concurrency.js';
+export type { TimeoutStrictOptions } from './limiter/timeout-strict.js';
 export type * from './metrics/snapshot.js';
 export {
   booleanOf,

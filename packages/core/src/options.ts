@@ -1,3 +1,13 @@
+/** One option of a source, as the `/flags` page shows it. */
+export interface FlagSnapshot {
+  readonly name: string;
+  readonly value: unknown;
+  readonly default: unknown;
+  readonly meaning: string;
+  /** True if `configure` takes it while running. */
+  readonly live: boolean;
+}
+
 /** Says a value as a user would recognise it, short enough for a message. */
 export function show(value: unknown): string {
   if (typeof value === 'string')

@@ -1,4 +1,6 @@
+import type { FlagSnapshot } from '../options.js';
 import type { Outcome } from '../outcome.js';
+import type { Random } from '../random.js';
 
 /**
  * Decides how many calls may be in flight. Public: an own one can be registered by name or passed as `limit`.
@@ -48,4 +50,43 @@ export interface EstimatingLimiter extends Limiter {
 /** The engine's estimates, or `undefined` for an engine that has none. */
 export function estimatesOf(limiter: Limiter): LimiterEstimates | undefined {
   return 'estimates' in limiter ? (limiter as EstimatingLimiter).estimates() : undefined;
+}
+
+/** A limiter whose options can be read, and some of them changed while it runs. */
+export interface ConfigurableLimiter extends Limiter {
+  /**
+   * Takes new values for the options it names; the others stay.
+   *
+   * @throws TypeError or RangeError for an unknown option, a bad value, or one that is fixed at construction; then nothing has changed
+   */
+  configure(options: Readonly<Record<string, unknown>>): void;
+  flags(): readonly FlagSnapshot[];
+}
+
+/** The limiter as a configurable one, or `undefined` for an engine that has no options. */
+export function configurableOf(limiter: Limiter): ConfigurableLimiter | undefined {
+  return 'configure' in limiter && 'flags' in limiter
+    ? (limiter as ConfigurableLimiter)
+    : undefined;
+}
+
+/** What an engine is built with, beside its options. */
+export interface LimiterContext {
+  readonly random: Random;
+  /** The clock at construction, in whole microseconds. */
+  readonly nowUs: number;
+  /** Hears of every window that ended, after the state has changed. Strict engines only; for conformance runs. */
+  readonly onStep?: ((step: LimiterStep) => void) | undefined;
+}
+
+/**
+ * What a strict engine did at the end of a window: `updated` its estimates, began to `remeasure`,
+ * found that all had `failed`, `discarded` a window with too few samples, or, `drained` at last,
+ * forgot the no-load latency and opened a fresh window.
+ */
+export type LimiterStep = 'updated' | 'remeasure' | 'failed' | 'discarded' | 'drained';
+
+/** A limiter that shows all it holds, for conformance runs. Times in microseconds; 0 where brpc has "unset". */
+export interface StatefulLimiter extends Limiter {
+  state(): Readonly<Record<string, number>>;
 }

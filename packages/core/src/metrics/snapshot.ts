@@ -118,12 +118,4 @@ export interface EndpointSnapshot {
 /** What the registry hands to pages and collectors. */
 export type Snapshot = GuardSnapshot | RateLimiterSnapshot | BreakerSnapshot | EndpointSnapshot;
 
-/** One option of a source, as the `/flags` page shows it. */
-export interface FlagSnapshot {
-  readonly name: string;
-  readonly value: unknown;
-  readonly default: unknown;
-  readonly meaning: string;
-  /** True if `configure` takes it while running. */
-  readonly live: boolean;
-}
+export type { FlagSnapshot } from '../options.js';
