@@ -1,0 +1,66 @@
+import type { IncomingMessage, Server } from 'node:http';
+import { dispatchThread } from './dispatch-thread.js';
+
+/** What is known of a request from outside. */
+export interface Arrival {
+  /** In microseconds, on the system clock. */
+  readonly atUs: number;
+  /** It has met a dispatch queue: further limiters on its way let it pass. */
+  dispatched: boolean;
+}
+
+const arrivals = new WeakMap<IncomingMessage, Arrival>();
+const servers = new WeakSet<object>();
+
+function stamp(req: IncomingMessage): Arrival {
+  const arrival = { atUs: dispatchThread().monitor.arrived(), dispatched: false };
+  arrivals.set(req, arrival);
+  return arrival;
+}
+
+function stampRequest(req: IncomingMessage): void {
+  if (!arrivals.has(req)) stamp(req);
+}
+
+function countConnection(): void {
+  dispatchThread().monitor.arrived();
+}
+
+/** Stamps every request of a server from now on, ahead of all its other listeners. Once for each server. */
+export function stampArrivals(server: Server): void {
+  if (servers.has(server)) return;
+  servers.add(server);
+  server.prependListener('connection', countConnection);
+  server.prependListener('request', stampRequest);
+  // a listener of our own would stop Node from sending `100 Continue` by itself
+  if (server.listenerCount('checkContinue') > 0) {
+    server.prependListener('checkContinue', stampRequest);
+  }
+}
+
+/** The arrival of a request; for one that no stamp listener has seen, made now. */
+export function arrivalRecord(req: IncomingMessage): Arrival {
+  const known = arrivals.get(req);
+  if (known !== undefined) return known;
+  const server = serverOf(req);
+  if (server !== undefined) stampArrivals(server);
+  return stamp(req);
+}
+
+/**
+ * When a request arrived, in microseconds on the system clock: the time of its `request` event, less
+ * half of the time in which the loop had not looked before.
+ *
+ * The first call for a server puts a listener in front of its others; the request that brought it here
+ * counts as having arrived now.
+ */
+export function arrivalOf(req: IncomingMessage): number {
+  return arrivalRecord(req).atUs;
+}
+
+/** `http` notes the server on each socket; types and hand-made requests know nothing of it. */
+function serverOf(req: IncomingMessage): Server | undefined {
+  const socket = req.socket as { readonly server?: unknown } | undefined;
+  const server = socket?.server as Partial<Server> | undefined;
+  return typeof server?.prependListener === 'function' ? (server as Server) : undefined;
+}
