@@ -1,3 +1,15 @@
+export type { CallContext, ExecuteOptions } from './admission/execute.js';
+export {
+  type AcquireOptions,
+  createGuard,
+  type Guard,
+  type GuardOptions,
+  type GuardSettings,
+} from './admission/guard.js';
+export { createGuards, type Guards, type GuardsOptions } from './admission/guards.js';
+export type { LoopTurn } from './admission/loop-rule.js';
+export type { Entry, Permit } from './admission/permit.js';
+export { PRIORITIES, type Priority } from './admission/priority.js';
 export {
   createRegistry,
   processRegistry,
@@ -11,6 +23,29 @@ export {
   rejectionBody,
   retryAfterSeconds,
 } from './admission/rejection.js';
+export {
+  type Breaker,
+  type BreakerChange,
+  type BreakerContext,
+  ErrorCostBreaker,
+  NO_TOKEN,
+} from './breaker/breaker.js';
+export type { ErrorCostOptions, StrictBreakerOptions } from './breaker/breaker-options.js';
+export {
+  type Smoothing,
+  StrictBreaker,
+  type StrictBreakerState,
+  type StrictWindowState,
+} from './breaker/breaker-strict.js';
+export {
+  type ClusterRecovery,
+  type ClusterRecoveryOptions,
+  createClusterRecovery,
+  ProportionalRecovery,
+  StrictClusterRecovery,
+  type StrictRecoveryState,
+} from './breaker/cluster-recovery.js';
+export { type BreakerOptions, createBreaker } from './breaker/create.js';
 export { type Clock, systemClock } from './clock.js';
 export {
   BRPC_CODES,
@@ -55,6 +90,7 @@ export {
   type TimeoutLimit,
 } from './limiter/max-concurrency.js';
 export type { TimeoutStrictOptions } from './limiter/timeout-strict.js';
+export { LATENCY_RELATIVE_ERROR } from './metrics/latency-histogram.js';
 export type * from './metrics/snapshot.js';
 export {
   booleanOf,

@@ -76,6 +76,17 @@ export function functionOf<T>(name: string, value: T): T {
   return value;
 }
 
+/** The value, if it is an object with all of these methods; else a `TypeError` that names the first one missing. */
+export function having<T extends object>(
+  name: string,
+  value: T,
+  methods: readonly (keyof T & string)[],
+): T {
+  objectOf(name, value);
+  for (const method of methods) functionOf(`${name}.${method}`, value[method]);
+  return value;
+}
+
 /** The value, if it is a string of at least one character; else a `TypeError`. */
 export function textOf(name: string, value: unknown): string {
   if (typeof value !== 'string' || value === '') {

@@ -1,3 +1,4 @@
+import type { BreakerState } from '../breaker/breaker.js';
 import type { RejectionReason } from '../errors.js';
 import type { LimiterEstimates } from '../limiter/limiter.js';
 
@@ -32,6 +33,8 @@ export interface GuardSnapshot {
   readonly maxConcurrency: number;
   readonly inflight: number;
   readonly admitted: number;
+  /** Admitted, then taken back before the handler started; counted in `rejected` too. Offered = admitted - revoked + all rejected. */
+  readonly revoked: number;
   readonly rejected: RejectionCounts;
   /** Refusals that a dry run let through; not part of `rejected`. */
   readonly wouldReject: number;
@@ -67,8 +70,7 @@ export interface RateLimiterSnapshot {
   readonly mode: string;
 }
 
-/** `closed`: calls pass. `open`: none does. `halfOpen`: a few trial calls do. There is no fourth state. */
-export type BreakerState = 'closed' | 'open' | 'halfOpen';
+export type { BreakerState };
 
 /** A circuit breaker, as it stands. */
 export interface BreakerSnapshot {

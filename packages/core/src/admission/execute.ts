@@ -1,0 +1,158 @@
+import { BreakerOpenError, RejectedError, rejected, TimeoutError } from '../errors.js';
+import { numberIn, objectOf, oneOf } from '../options.js';
+import type { Outcome } from '../outcome.js';
+import type { TimerHandle, Timers } from '../timers.js';
+import type { Entry, Permit } from './permit.js';
+import { PRIORITIES, type Priority } from './priority.js';
+
+/** What `execute` may be told of one call. */
+export interface ExecuteOptions {
+  /**
+   * Time the call may take, in milliseconds, above 0. It is refused if that cannot be held, and rejected with
+   * {@link TimeoutError} once it has passed; the slot returns when the function settles. No bound by default.
+   */
+  readonly timeoutMs?: number | undefined;
+  /** The caller's own signal. When it aborts, the call rejects at once with its reason and counts as abandoned. */
+  readonly signal?: AbortSignal | undefined;
+  /** @default 'default' */
+  readonly priority?: Priority | undefined;
+}
+
+/** What a guarded function is handed. */
+export interface CallContext {
+  /** Aborts when the call times out, or when its caller aborts. Made when first read. */
+  readonly signal: AbortSignal;
+}
+
+class LazyContext implements CallContext {
+  #controller: AbortController | undefined;
+  #ended = false;
+  #reason: unknown;
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.#ended) this.#controller.abort(this.#reason);
+    }
+    return this.#controller.signal;
+  }
+
+  end(reason: unknown): void {
+    this.#ended = true;
+    this.#reason = reason;
+    this.#controller?.abort(reason);
+  }
+}
+
+/** What an exception says of our own load: an inner refusal says nothing. */
+function outcomeOf(error: unknown): Outcome {
+  return RejectedError.is(error) || BreakerOpenError.is(error) ? 'ignored' : 'failure';
+}
+
+/** Runs `fn` under a permit of the guard, by the rules of `Guard.execute`. */
+export async function executeGuarded<T>(
+  guard: { readonly name: string; tryAcquire(options?: ExecuteOptions): Entry },
+  fn: (context: CallContext) => T | PromiseLike<T>,
+  options: ExecuteOptions | undefined,
+  timers: Timers,
+): Promise<T> {
+  if (options === undefined) {
+    const entry = guard.tryAcquire();
+    if (!entry.admitted) throw rejected(entry);
+    return await run(entry, fn, new LazyContext());
+  }
+  const { timeoutMs, signal, priority } = checked(options);
+  signal?.throwIfAborted();
+  const entry = guard.tryAcquire({ timeoutMs, priority });
+  if (!entry.admitted) throw rejected(entry);
+  if (timeoutMs === undefined && signal === undefined) {
+    return await run(entry, fn, new LazyContext());
+  }
+  return await runBounded(entry, fn, guard.name, timeoutMs, signal, timers);
+}
+
+function checked(options: ExecuteOptions): ExecuteOptions {
+  const { timeoutMs, signal, priority } = objectOf('execute options', options);
+  if (timeoutMs !== undefined) numberIn('execute.timeoutMs', timeoutMs, 0, Number.MAX_SAFE_INTEGER);
+  if (priority !== undefined) oneOf('execute.priority', priority, PRIORITIES);
+  if (signal !== undefined) objectOf('execute.signal', signal);
+  return options;
+}
+
+async function run<T>(
+  permit: Permit,
+  fn: (context: CallContext) => T | PromiseLike<T>,
+  context: CallContext,
+): Promise<T> {
+  let value: T;
+  try {
+    value = await fn(context);
+  } catch (error) {
+    permit.release(outcomeOf(error));
+    throw error;
+  }
+  permit.release('success');
+  return value;
+}
+
+/** The caller gets the first of three: the function's end, the timeout, the abort. The permit waits for the function. */
+function runBounded<T>(
+  permit: Permit,
+  fn: (context: CallContext) => T | PromiseLike<T>,
+  name: string,
+  timeoutMs: number | undefined,
+  signal: AbortSignal | undefined,
+  timers: Timers,
+): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    const context = new LazyContext();
+    let timer: TimerHandle;
+    /** Set once the caller has its answer before the function had one. */
+    let cutShort: Outcome | undefined;
+
+    const forget = (): void => {
+      if (timer !== undefined) timers.clearTimeout(timer);
+      timer = undefined;
+      signal?.removeEventListener('abort', aborted);
+    };
+    const cut = (outcome: Outcome, reason: unknown): void => {
+      cutShort = outcome;
+      forget();
+      // the caller first: a listener of the context's signal may throw, or call back in
+      // oxlint-disable-next-line typescript/prefer-promise-reject-errors -- the caller's own reason, whatever it is
+      reject(reason);
+      context.end(reason);
+    };
+    const aborted = (): void => cut('abandoned', signal?.reason);
+
+    if (timeoutMs !== undefined) {
+      timer = timers.setTimeout(() => {
+        timer = undefined;
+        cut('failure', new TimeoutError(name, timeoutMs));
+      }, timeoutMs);
+    }
+    signal?.addEventListener('abort', aborted, { once: true });
+
+    const settled = (outcome: Outcome): boolean => {
+      permit.release(cutShort ?? outcome);
+      if (cutShort !== undefined) return false;
+      forget();
+      return true;
+    };
+    let result: T | PromiseLike<T>;
+    try {
+      result = fn(context);
+    } catch (error) {
+      if (settled(outcomeOf(error))) reject(error);
+      return;
+    }
+    Promise.resolve(result).then(
+      (value) => {
+        if (settled('success')) resolve(value);
+      },
+      (error: unknown) => {
+        if (settled(outcomeOf(error))) reject(error);
+      },
+    );
+  });
+}

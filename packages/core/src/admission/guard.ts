@@ -1,0 +1,500 @@
+import { type Clock, systemClock } from '../clock.js';
+import type { Rejection, RejectionReason } from '../errors.js';
+import type { ElimitEvent, OnEvent } from '../events.js';
+import { createLimiter } from '../limiter/create.js';
+import { configurableOf, estimatesOf, type Limiter } from '../limiter/limiter.js';
+import {
+  type MaxConcurrency,
+  type ParsedMaxConcurrency,
+  parseMaxConcurrency,
+  sameEngine,
+} from '../limiter/max-concurrency.js';
+import { LatencyHistogram } from '../metrics/latency-histogram.js';
+import { RateMeter } from '../metrics/rate-meter.js';
+import type { GuardSnapshot } from '../metrics/snapshot.js';
+import { booleanOf, type FlagSnapshot, functionOf, having, knownKeys, textOf } from '../options.js';
+import type { Outcome } from '../outcome.js';
+import { type Random, systemRandom } from '../random.js';
+import { systemTimers, type Timers } from '../timers.js';
+import { type CallContext, type ExecuteOptions, executeGuarded } from './execute.js';
+import { LoopRule, type LoopTurn } from './loop-rule.js';
+import {
+  CallPermit,
+  type Entry,
+  GIVEN_BACK,
+  InflightChain,
+  type Issuer,
+  LET_THROUGH,
+} from './permit.js';
+import { ClassReserves, type Priority } from './priority.js';
+import { Refusals } from './refusals.js';
+import { processRegistry, type Registry, type SnapshotSource } from './registry.js';
+
+/** What is known of a call when it asks to be admitted. Read, not checked: a guard never throws at a call. */
+export interface AcquireOptions {
+  /**
+   * Time until the call's own deadline, counted from `arrivedUs`, in milliseconds. 0 and less: it has passed, and the call is
+   * refused at once. NaN is taken as absent. A deadline decides about its own call only: a refusal by it teaches no engine.
+   */
+  readonly timeoutMs?: number | undefined;
+  /** @default 'default' */
+  readonly priority?: Priority | undefined;
+  /** When the call arrived, on the guard's clock, in microseconds; its latency counts from here. Now by default. */
+  readonly arrivedUs?: number | undefined;
+}
+
+/** Counts calls in flight and admits them, or not. Made by {@link createGuard}. */
+export interface Guard extends SnapshotSource {
+  readonly name: string;
+  /** The most calls in flight right now: the engine's limit, or less while the loop is overrun. */
+  readonly maxConcurrency: number;
+  /** Calls admitted and not yet released. */
+  readonly inflight: number;
+  /** Admits a call or refuses it. Never throws, never waits. */
+  tryAcquire(options?: AcquireOptions): Entry;
+  /**
+   * Calls `fn` if it is admitted, and releases when it has settled: a returned value is a `success`; an exception a
+   * `failure`, or `ignored` if it is another guard's or breaker's refusal.
+   *
+   * @throws RejectedError (`ERR_REJECTED`) when refused; `fn` is not called
+   * @throws TimeoutError (`ERR_TIMEOUT`) after `timeoutMs`; a `failure`, and the slot returns when `fn` settles
+   * @throws the reason of `signal`, when that aborts first; `abandoned`, and the slot returns when `fn` settles
+   */
+  execute<T>(
+    fn: (context: CallContext) => T | PromiseLike<T>,
+    options?: ExecuteOptions,
+  ): Promise<T>;
+  /** `fn` with every call of it going through `execute`. */
+  wrap<This, Args extends unknown[], T>(
+    fn: (this: This, ...args: Args) => T | PromiseLike<T>,
+    options?: ExecuteOptions,
+  ): (this: This, ...args: Args) => Promise<T>;
+  snapshot(): GuardSnapshot;
+  /**
+   * Changes `limit` or `dryRun` under load. A limit of the type in use takes new options where it stands; another type is
+   * a new engine, which hears nothing of calls begun before. Calls in flight stay counted.
+   *
+   * @throws TypeError or RangeError; then nothing has changed
+   */
+  configure(partial: GuardSettings): void;
+  flags(): readonly FlagSnapshot[];
+  /** Tells of one turn of the event loop. Whoever measures the loop calls this once per turn. */
+  observeLoop(turn: LoopTurn): void;
+}
+
+/** What `configure` takes. */
+export interface GuardSettings {
+  /** @default 'auto' */
+  readonly limit?: MaxConcurrency | undefined;
+  /** Decides and counts, but lets every call through. @default false */
+  readonly dryRun?: boolean | undefined;
+}
+
+export interface GuardOptions extends GuardSettings {
+  /** Shown in snapshots, events and refusals. Use a route template, never a raw URL. @default 'guard' */
+  readonly name?: string | undefined;
+  /** Hears refusals (sampled), changed settings, and warnings. */
+  readonly onEvent?: OnEvent | undefined;
+  /** @default systemClock */
+  readonly clock?: Clock | undefined;
+  /** For jitter, and for engines that need chance. @default systemRandom */
+  readonly random?: Random | undefined;
+  /** For the timeouts of `execute`. @default systemTimers */
+  readonly timers?: Timers | undefined;
+  /** Where the guard is listed; `false` for nowhere. @default processRegistry() */
+  readonly registry?: Registry | false | undefined;
+}
+
+export const GUARD_DEFAULTS = {
+  limit: 'auto',
+  dryRun: false,
+  name: 'guard',
+  onEvent: undefined,
+  clock: systemClock,
+  random: systemRandom,
+  timers: systemTimers,
+  registry: undefined,
+} as const satisfies { [K in keyof Required<GuardOptions>]: GuardOptions[K] };
+
+const LIVE = { limit: true, dryRun: true };
+
+/** What the engines and rules say of a call. */
+const ADMIT = 0;
+const OVER_LIMIT = 1;
+const OVER_LOOP_CAP = 2;
+const TOO_LATE = 3;
+type Verdict = typeof ADMIT | typeof OVER_LIMIT | typeof OVER_LOOP_CAP | typeof TOO_LATE;
+
+const NOTHING_KNOWN: AcquireOptions = {};
+
+/** Makes a guard: one for each method, route or resource that gets a limit of its own. */
+export function createGuard(options: GuardOptions = {}): Guard {
+  return new CallGuard(options, undefined);
+}
+
+/** The guard behind `createGuard` and `createGuards`. */
+export class CallGuard implements Guard, Issuer {
+  // set once
+  readonly name: string;
+  readonly #clock: Clock;
+  readonly #random: Random;
+  readonly #timers: Timers;
+  readonly #onEvent: OnEvent | undefined;
+  readonly #server: CallGuard | undefined;
+  readonly #refusals: Refusals;
+  readonly #reserves = new ClassReserves();
+  readonly #loop = new LoopRule();
+  readonly #latencies = new LatencyHistogram();
+  readonly #meter: RateMeter;
+  readonly #chain = new InflightChain();
+  // moves when configured
+  #limit: MaxConcurrency;
+  #parsed: ParsedMaxConcurrency;
+  #limiter: Limiter;
+  #dryRun: boolean;
+  /** Which engine is in use, counted from 1: what an earlier one admitted, this one does not hear of. */
+  #epoch = 1;
+  // moves with every call
+  #inflight = 0;
+  #letThrough = 0;
+  #admitted = 0;
+  #revoked = 0;
+  #wouldReject = 0;
+  #success = 0;
+  #failure = 0;
+  #ignored = 0;
+  #abandoned = 0;
+
+  /** @param server - the guard of the whole server, asked before this one */
+  constructor(options: GuardOptions, server: CallGuard | undefined) {
+    const resolved = resolveGuardOptions(options);
+    this.name = resolved.name;
+    this.#clock = resolved.clock;
+    this.#random = resolved.random;
+    this.#timers = resolved.timers;
+    this.#onEvent = quiet(resolved.onEvent);
+    this.#server = server;
+    this.#limit = resolved.limit;
+    this.#parsed = parseMaxConcurrency(resolved.limit);
+    this.#dryRun = resolved.dryRun;
+    const nowUs = this.#clock.nowUs();
+    this.#limiter = createLimiter(this.#parsed, { random: this.#random, nowUs });
+    this.#meter = new RateMeter(nowUs);
+    this.#latencies.roll(nowUs);
+    this.#refusals = new Refusals(
+      this.name,
+      this.#random,
+      (atUs) => this.#backlog(atUs),
+      this.#onEvent,
+    );
+    if (resolved.registry !== false) (resolved.registry ?? processRegistry()).add(this);
+  }
+
+  get maxConcurrency(): number {
+    return Math.min(this.#limiter.maxConcurrency, this.#loop.cap);
+  }
+
+  get inflight(): number {
+    return this.#inflight + this.#letThrough;
+  }
+
+  nowUs(): number {
+    return this.#clock.nowUs();
+  }
+
+  tryAcquire(options: AcquireOptions = NOTHING_KNOWN): Entry {
+    const nowUs = this.#clock.nowUs();
+    const { arrivedUs = nowUs, timeoutMs, priority: asked } = options;
+    const priority = asked === 'critical' || asked === 'sheddable' ? asked : 'default';
+    const remainingUs = timeoutMs === undefined ? Infinity : leftUs(timeoutMs, nowUs - arrivedUs);
+
+    const server = this.#server;
+    let ofServer: Verdict = ADMIT;
+    if (server !== undefined && remainingUs > 0) {
+      ofServer = server.#judge(nowUs, remainingUs, priority);
+      if (ofServer !== ADMIT && !server.#dryRun) {
+        return server.#refuse(ofServer === TOO_LATE ? 'deadline' : 'server', ofServer, nowUs);
+      }
+    }
+    const verdict = this.#judge(nowUs, remainingUs, priority);
+    if (verdict !== ADMIT && !this.#dryRun) {
+      return this.#refuse(verdict === TOO_LATE ? 'deadline' : 'concurrency', verdict, nowUs);
+    }
+    const outer =
+      server === undefined
+        ? undefined
+        : server.#admit(ofServer, nowUs, arrivedUs, priority, undefined);
+    return this.#admit(verdict, nowUs, arrivedUs, priority, outer);
+  }
+
+  execute<T>(
+    fn: (context: CallContext) => T | PromiseLike<T>,
+    options?: ExecuteOptions,
+  ): Promise<T> {
+    return executeGuarded(this, fn, options, this.#timers);
+  }
+
+  wrap<This, Args extends unknown[], T>(
+    fn: (this: This, ...args: Args) => T | PromiseLike<T>,
+    options?: ExecuteOptions,
+  ): (this: This, ...args: Args) => Promise<T> {
+    functionOf('wrap', fn);
+    const guard = this;
+    const guarded = function (this: This, ...args: Args): Promise<T> {
+      return guard.execute(() => fn.apply(this, args), options);
+    };
+    // frameworks read these two
+    Object.defineProperty(guarded, 'name', { value: fn.name, configurable: true });
+    Object.defineProperty(guarded, 'length', { value: fn.length, configurable: true });
+    return guarded;
+  }
+
+  observeLoop(turn: LoopTurn): void {
+    const nowUs = this.#clock.nowUs();
+    this.#loop.observe(turn.turnUs, turn.idled, this.inflight, this.#limiter.maxConcurrency, nowUs);
+  }
+
+  snapshot(): GuardSnapshot {
+    const nowUs = this.#clock.nowUs();
+    this.#tick(nowUs);
+    const oldest = this.#chain.oldest;
+    return {
+      type: 'guard',
+      name: this.name,
+      limiter: this.#parsed.type,
+      maxConcurrency: this.maxConcurrency,
+      inflight: this.inflight,
+      admitted: this.#admitted,
+      revoked: this.#revoked,
+      rejected: this.#refusals.counts(),
+      wouldReject: this.#wouldReject,
+      dryRun: this.#dryRun,
+      outcomes: {
+        success: this.#success,
+        failure: this.#failure,
+        ignored: this.#ignored,
+        abandoned: this.#abandoned,
+      },
+      latency: this.#latencies.snapshot(nowUs),
+      qps: this.#meter.finishedPerSecond(nowUs),
+      oldestInflightMs: oldest === undefined ? 0 : Math.max(0, nowUs - oldest.arrivedUs) / 1000,
+      loopDelayMs: this.#loop.delayMs(nowUs),
+      estimates: estimatesOf(this.#limiter) ?? null,
+    };
+  }
+
+  configure(partial: GuardSettings): void {
+    knownKeys(`guard ${this.name}`, partial, LIVE);
+    const { limit, dryRun } = partial;
+    if (dryRun !== undefined) booleanOf('guard.dryRun', dryRun);
+    if (limit !== undefined) this.#setLimit(limit);
+    if (dryRun !== undefined) this.#dryRun = dryRun;
+    this.#onEvent?.({ type: 'configure', name: this.name, changed: { ...partial } });
+  }
+
+  flags(): readonly FlagSnapshot[] {
+    return [
+      {
+        name: 'limit',
+        value: this.#limit,
+        default: GUARD_DEFAULTS.limit,
+        meaning: 'the max-concurrency value',
+        live: true,
+      },
+      {
+        name: 'dryRun',
+        value: this.#dryRun,
+        default: GUARD_DEFAULTS.dryRun,
+        meaning: 'decides and counts, but lets every call through',
+        live: true,
+      },
+      ...(configurableOf(this.#limiter)?.flags() ?? []),
+    ];
+  }
+
+  // what permits call back
+
+  returned(permit: CallPermit, outcome: Outcome, excludedUs: number, nowUs: number): void {
+    const { epoch } = permit;
+    this.#takeBack(permit, nowUs);
+    this.#meter.finished++;
+    const latencyUs = Math.max(0, Math.floor(nowUs - permit.arrivedUs - excludedUs));
+    switch (outcome) {
+      case 'success':
+        this.#success++;
+        this.#latencies.add(latencyUs);
+        break;
+      case 'failure':
+        this.#failure++;
+        this.#latencies.add(latencyUs);
+        break;
+      case 'abandoned':
+        this.#abandoned++;
+        break;
+      default:
+        this.#ignored++;
+    }
+    if (epoch === this.#epoch) this.#limiter.record(outcome, latencyUs, nowUs, permit.inflight);
+  }
+
+  revoked(permit: CallPermit, reason: 'deadline' | 'queue', nowUs: number): Rejection {
+    const { epoch } = permit;
+    if (epoch === GIVEN_BACK) return this.#refusals.answer(reason, nowUs);
+    this.#takeBack(permit, nowUs);
+    this.#revoked++;
+    // an engine that counts starts must see the end of each; 'ignored' teaches nothing
+    if (epoch === this.#epoch) {
+      const latencyUs = Math.max(0, nowUs - permit.arrivedUs);
+      this.#limiter.record('ignored', latencyUs, nowUs, permit.inflight);
+    }
+    return this.#refusals.refuse(reason, nowUs);
+  }
+
+  // the path of a call
+
+  #judge(nowUs: number, remainingUs: number, priority: Priority): Verdict {
+    if (remainingUs <= 0) return TOO_LATE;
+    if (nowUs >= this.#meter.slotEndUs) this.#tick(nowUs);
+    const limiter = this.#limiter;
+    let inflight = this.#inflight + 1;
+    // a dry run plays a world in which the calls that it let through had been refused
+    if (!this.#dryRun) inflight += this.#letThrough;
+    if (priority !== 'default') this.#reserves.inUse = true;
+    if (this.#reserves.inUse) {
+      inflight += this.#reserves.offsetOf(priority, this.maxConcurrency, this.#inflight);
+    }
+    if (inflight > this.#loop.cap) return OVER_LOOP_CAP;
+    if (limiter.admits(inflight, nowUs, remainingUs)) return ADMIT;
+    // would it have been admitted, had it carried no deadline?
+    if (remainingUs !== Infinity && limiter.admits(inflight, nowUs, Infinity)) return TOO_LATE;
+    return OVER_LIMIT;
+  }
+
+  #admit(
+    verdict: Verdict,
+    nowUs: number,
+    arrivedUs: number,
+    priority: Priority,
+    outer: CallPermit | undefined,
+  ): CallPermit {
+    this.#admitted++;
+    if (verdict !== ADMIT) return this.#admitAnyway(verdict, nowUs, arrivedUs, priority, outer);
+    const inflight = ++this.#inflight + (this.#dryRun ? 0 : this.#letThrough);
+    if (priority !== 'default') this.#reserves.taken(priority);
+    this.#limiter.started(nowUs, inflight);
+    const permit = new CallPermit(this, inflight, arrivedUs, this.#epoch, priority, outer);
+    this.#chain.add(permit);
+    return permit;
+  }
+
+  #admitAnyway(
+    verdict: Verdict,
+    nowUs: number,
+    arrivedUs: number,
+    priority: Priority,
+    outer: CallPermit | undefined,
+  ): CallPermit {
+    this.#wouldReject++;
+    this.#letThrough++;
+    if (verdict === OVER_LIMIT) this.#limiter.refused(nowUs);
+    const permit = new CallPermit(this, this.inflight, arrivedUs, LET_THROUGH, priority, outer);
+    this.#chain.add(permit);
+    return permit;
+  }
+
+  #refuse(reason: RejectionReason, verdict: Verdict, nowUs: number): Rejection {
+    if (verdict === OVER_LIMIT) this.#limiter.refused(nowUs);
+    this.#meter.refused++;
+    return this.#refusals.refuse(reason, nowUs);
+  }
+
+  #takeBack(permit: CallPermit, nowUs: number): void {
+    if (permit.epoch === LET_THROUGH) this.#letThrough--;
+    else {
+      this.#inflight--;
+      if (permit.priority !== 'default') this.#reserves.returned(permit.priority);
+    }
+    permit.epoch = GIVEN_BACK;
+    this.#chain.remove(permit);
+    if (nowUs >= this.#meter.slotEndUs) this.#tick(nowUs);
+  }
+
+  /** Twice a second, on the back of a call: what would otherwise need a timer. */
+  #tick(nowUs: number): void {
+    this.#meter.roll(nowUs);
+    this.#latencies.roll(nowUs);
+    this.#loop.lapse(nowUs);
+  }
+
+  #backlog(nowUs: number): { excess: number; finishedPerSecond: number } {
+    // over the limit, since it fell or for a dry run, and what a second brings that cannot be served
+    const over = Math.max(0, this.inflight - this.maxConcurrency);
+    return {
+      excess: over + this.#meter.refusedPerSecond(nowUs),
+      finishedPerSecond: this.#meter.finishedPerSecond(nowUs),
+    };
+  }
+
+  #setLimit(limit: MaxConcurrency): void {
+    const parsed = parseMaxConcurrency(limit);
+    const standing = sameEngine(this.#parsed, parsed) ? configurableOf(this.#limiter) : undefined;
+    if (standing !== undefined) standing.configure(parsed.given);
+    else if (parsed.engine !== 'custom' || parsed.limiter !== this.#limiter) {
+      this.#limiter = createLimiter(parsed, { random: this.#random, nowUs: this.#clock.nowUs() });
+      this.#epoch++;
+    }
+    this.#parsed = parsed;
+    this.#limit = limit;
+  }
+}
+
+/** Checks the options and fills in the defaults. */
+export function resolveGuardOptions(options: GuardOptions = {}): {
+  readonly limit: MaxConcurrency;
+  readonly dryRun: boolean;
+  readonly name: string;
+  readonly onEvent: OnEvent | undefined;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly timers: Timers;
+  readonly registry: Registry | false | undefined;
+} {
+  knownKeys('guard', options, GUARD_DEFAULTS);
+  const { onEvent, registry } = options;
+  const clock = options.clock ?? GUARD_DEFAULTS.clock;
+  const timers = options.timers ?? GUARD_DEFAULTS.timers;
+  having('guard.clock', clock, ['nowUs']);
+  having('guard.timers', timers, ['setTimeout', 'clearTimeout']);
+  if (onEvent !== undefined) functionOf('guard.onEvent', onEvent);
+  if (registry !== undefined && registry !== false) {
+    having('guard.registry', registry, ['add', 'remove', 'sources']);
+  }
+  return {
+    limit: options.limit ?? GUARD_DEFAULTS.limit,
+    dryRun: booleanOf('guard.dryRun', options.dryRun ?? GUARD_DEFAULTS.dryRun),
+    name: textOf('guard.name', options.name ?? GUARD_DEFAULTS.name),
+    onEvent,
+    clock,
+    random: functionOf('guard.random', options.random ?? GUARD_DEFAULTS.random),
+    timers,
+    registry,
+  };
+}
+
+function leftUs(timeoutMs: number, elapsedUs: number): number {
+  const left = timeoutMs * 1000 - elapsedUs;
+  // NaN is no deadline
+  return left <= 0 || left > 0 ? left : Infinity;
+}
+
+/** A listener whose exceptions reach nobody: no call may fail for it. */
+function quiet(onEvent: OnEvent | undefined): OnEvent | undefined {
+  if (onEvent === undefined) return undefined;
+  return (event: ElimitEvent) => {
+    try {
+      onEvent(event);
+    } catch {
+      // swallowed on purpose, see above
+    }
+  };
+}

@@ -1,0 +1,87 @@
+/** One turn of the event loop, from one poll to the next. */
+export interface LoopTurn {
+  /** How long the loop did not look at its sockets, in microseconds; time spent asleep in the poll is left out. */
+  readonly turnUs: number;
+  /** True if the loop slept in this turn: then nothing was waiting for it. */
+  readonly idled: boolean;
+}
+
+/** A turn is long from here on: every new request waits half of it before it is seen. */
+const LONG_TURN_US = 20_000;
+const SHORT_TURN_US = 10_000;
+/** One long turn is a pause (a collection, a big parse), not a state. */
+const LONG_TURNS_IN_A_ROW = 3;
+/** The most that one turn takes away from the cap. */
+const DEEPEST_CUT = 0.5;
+/** Short turns between two steps up, while the loop never idles. */
+const SHORT_TURNS_PER_STEP = 4;
+/** Time constant of the mean turn. */
+const MEAN_OVER_US = 1_000_000;
+/** Without news for this long the rule lapses: whoever measured has gone. */
+const LAPSES_AFTER_US = 1_000_000;
+
+/**
+ * The last resort against blind time. While the loop never sleeps, its turns consist of work that was
+ * admitted; if they are long, too much of it was. The rule then caps what is in flight in proportion,
+ * once per turn and only after the last cut was obeyed, until turns are short; it lets go as soon as
+ * the loop sleeps. It knows nothing of latency or rate, so a poisoned estimate cannot defeat it.
+ */
+export class LoopRule {
+  /** The most calls in flight; `Infinity` while the rule is not in force. */
+  cap = Number.POSITIVE_INFINITY;
+  #seenUs = 0;
+  #meanTurnUs = 0;
+  #longTurns = 0;
+  #shortTurns = 0;
+
+  observe(turnUs: number, idled: boolean, inflight: number, limit: number, nowUs: number): void {
+    // weighed by time: a turn counts for as long as it lasted
+    const gapUs = Math.max(turnUs, Math.min(nowUs - this.#seenUs, MEAN_OVER_US));
+    this.#meanTurnUs += (1 - Math.exp(-gapUs / MEAN_OVER_US)) * (turnUs - this.#meanTurnUs);
+    this.#seenUs = nowUs;
+    if (idled) this.#letGo(limit);
+    else if (turnUs > LONG_TURN_US) this.#tighten(turnUs, inflight);
+    else this.#hold(turnUs, limit);
+  }
+
+  /** Drops a cap that nobody has confirmed lately. */
+  lapse(nowUs: number): void {
+    if (nowUs - this.#seenUs > LAPSES_AFTER_US) {
+      this.cap = Number.POSITIVE_INFINITY;
+      this.#longTurns = 0;
+      this.#meanTurnUs = 0;
+    }
+  }
+
+  delayMs(nowUs: number): number {
+    this.lapse(nowUs);
+    return this.#meanTurnUs / 1000;
+  }
+
+  #tighten(turnUs: number, inflight: number): void {
+    this.#shortTurns = 0;
+    this.#longTurns++;
+    if (this.#longTurns < LONG_TURNS_IN_A_ROW || inflight <= 1 || inflight > this.cap) return;
+    const cut = Math.max(DEEPEST_CUT, LONG_TURN_US / turnUs);
+    this.cap = Math.max(1, Math.floor(inflight * cut));
+  }
+
+  #hold(turnUs: number, limit: number): void {
+    this.#longTurns = 0;
+    if (turnUs > SHORT_TURN_US || this.cap === Number.POSITIVE_INFINITY) return;
+    if (++this.#shortTurns < SHORT_TURNS_PER_STEP) return;
+    this.#shortTurns = 0;
+    this.#raise(1, limit);
+  }
+
+  #letGo(limit: number): void {
+    this.#longTurns = 0;
+    this.#shortTurns = 0;
+    if (this.cap !== Number.POSITIVE_INFINITY) this.#raise(Math.max(1, this.cap >> 3), limit);
+  }
+
+  #raise(by: number, limit: number): void {
+    this.cap += by;
+    if (this.cap >= limit) this.cap = Number.POSITIVE_INFINITY;
+  }
+}

@@ -1,0 +1,104 @@
+import type { Rejection } from '../errors.js';
+import type { Outcome } from '../outcome.js';
+import type { Priority } from './priority.js';
+
+/** Proof of admission: a call may run, and its slot is held until `release`. */
+export interface Permit {
+  readonly admitted: true;
+  /** Calls in flight when this one was admitted, itself included. */
+  readonly inflight: number;
+  /**
+   * Gives the slot back. Only the first call counts: later ones, and those after a `revoke`, do nothing.
+   *
+   * @param excludedUs - time that was the client's own (it was slow to send or to read), taken out of the latency; whole microseconds, 0 by default
+   */
+  release(outcome: Outcome, excludedUs?: number): void;
+  /**
+   * Takes the admission back, for a call whose handler has not started: the slot returns, the call
+   * counts as refused, and the engines learn nothing. After a `release` it only makes the rejection.
+   */
+  revoke(reason: 'deadline' | 'queue'): Rejection;
+}
+
+/** What a guard answers: go ahead, or no. */
+export type Entry = Permit | Rejection;
+
+/** What a permit needs of its guard. */
+export interface Issuer {
+  returned(permit: CallPermit, outcome: Outcome, excludedUs: number, nowUs: number): void;
+  revoked(permit: CallPermit, reason: 'deadline' | 'queue', nowUs: number): Rejection;
+  nowUs(): number;
+}
+
+/** `epoch` of a permit that was let through by a dry run: it is counted apart, and no engine hears of it. */
+export const LET_THROUGH = 0;
+/** `epoch` of a permit that has been given back. */
+export const GIVEN_BACK = -1;
+
+/** The one object that a guarded call costs. Also a link in its guard's chain of calls in flight. */
+export class CallPermit implements Permit {
+  readonly admitted = true;
+  /** The engine that admitted the call, by number; or one of the two constants above. */
+  epoch: number;
+  older: CallPermit | undefined = undefined;
+  newer: CallPermit | undefined = undefined;
+
+  constructor(
+    readonly issuer: Issuer,
+    readonly inflight: number,
+    readonly arrivedUs: number,
+    epoch: number,
+    readonly priority: Priority,
+    /** The server-level permit of the same call. */
+    readonly outer: CallPermit | undefined,
+  ) {
+    this.epoch = epoch;
+  }
+
+  release(outcome: Outcome, excludedUs = 0): void {
+    if (this.epoch === GIVEN_BACK) return;
+    const nowUs = this.issuer.nowUs();
+    this.issuer.returned(this, outcome, excludedUs, nowUs);
+    const { outer } = this;
+    if (outer !== undefined && outer.epoch !== GIVEN_BACK) {
+      outer.issuer.returned(outer, outcome, excludedUs, nowUs);
+    }
+  }
+
+  revoke(reason: 'deadline' | 'queue'): Rejection {
+    const nowUs = this.issuer.nowUs();
+    const { outer } = this;
+    if (outer !== undefined && outer.epoch !== GIVEN_BACK) {
+      outer.issuer.revoked(outer, reason, nowUs);
+    }
+    return this.issuer.revoked(this, reason, nowUs);
+  }
+}
+
+/** The calls in flight, oldest first: links in the permits themselves, so that the oldest costs nothing to know. */
+export class InflightChain {
+  #oldest: CallPermit | undefined;
+  #newest: CallPermit | undefined;
+
+  get oldest(): CallPermit | undefined {
+    return this.#oldest;
+  }
+
+  add(permit: CallPermit): void {
+    const newest = this.#newest;
+    if (newest === undefined) this.#oldest = permit;
+    else newest.newer = permit;
+    permit.older = newest;
+    this.#newest = permit;
+  }
+
+  remove(permit: CallPermit): void {
+    const { older, newer } = permit;
+    if (older === undefined) this.#oldest = newer;
+    else older.newer = newer;
+    if (newer === undefined) this.#newest = older;
+    else newer.older = older;
+    // a permit that someone keeps must not keep its neighbours
+    permit.older = permit.newer = undefined;
+  }
+}

@@ -1,0 +1,87 @@
+/** Who goes first when not all can: `critical`, then `default`, then `sheddable`. */
+export type Priority = 'critical' | 'default' | 'sheddable';
+
+export const PRIORITIES: readonly Priority[] = ['critical', 'default', 'sheddable'];
+
+/** How often a call of a higher class may still find the limit reached, by the tail below. */
+const CRITICAL_TAIL = Math.log(0.0005);
+const DEFAULT_TAIL = Math.log(0.01);
+/** A class never gives up more than this share of the limit. */
+const DEFAULT_MOST = 1 / 4;
+const SHEDDABLE_MOST = 3 / 8;
+/** Arrivals over which the shares of the limit are averaged. */
+const MEMORY = 256;
+/** Arrivals between two looks at the shares: two logarithms are not for every call. */
+const LOOK_EVERY = 16;
+
+/**
+ * How much of the limit a class leaves free for the classes above it.
+ *
+ * With the limit reached, calls of the higher classes come at `share` times the rate at which slots
+ * come free, where `share` is the part of the limit that they hold (Little's law: same latency, same
+ * limit). Above the level at which a lower class is refused, the count in flight is then a birth-death
+ * chain with that ratio, and it climbs `reserve` steps with a chance of about `share ^ reserve`. The
+ * reserve is what makes this chance small: `ln(tail) / ln(share)`. Nobody above: no reserve, so a
+ * service that does not use classes has all of its limit.
+ */
+export class ClassReserves {
+  /** True once a class other than `default` was seen; until then there is nothing to ask. */
+  inUse = false;
+  // in flight by class; the rest is of the default class
+  #critical = 0;
+  #sheddable = 0;
+  // averaged shares of the limit
+  #criticalShare = 0;
+  #defaultShare = 0;
+  #untilLook = 0;
+  // what the shares come to
+  #defaultReserve = 0;
+  #sheddableReserve = 0;
+
+  /**
+   * What is added to the in-flight count that a call of this class is judged by.
+   *
+   * @param inflight - calls in flight, of all classes, without the asking one
+   */
+  offsetOf(priority: Priority, limit: number, inflight: number): number {
+    if (this.#untilLook-- <= 0) this.#look(limit, inflight);
+    if (priority === 'critical') return 0;
+    return priority === 'default' ? this.#defaultReserve : this.#sheddableReserve;
+  }
+
+  taken(priority: Priority): void {
+    if (priority === 'critical') this.#critical++;
+    else if (priority === 'sheddable') this.#sheddable++;
+  }
+
+  returned(priority: Priority): void {
+    if (priority === 'critical') this.#critical--;
+    else if (priority === 'sheddable') this.#sheddable--;
+  }
+
+  #look(limit: number, inflight: number): void {
+    this.#untilLook = LOOK_EVERY - 1;
+    if (!Number.isFinite(limit)) {
+      this.#defaultReserve = this.#sheddableReserve = 0;
+      return;
+    }
+    const weight = LOOK_EVERY / MEMORY;
+    const defaults = inflight - this.#critical - this.#sheddable;
+    this.#criticalShare += weight * (Math.min(1, this.#critical / limit) - this.#criticalShare);
+    this.#defaultShare += weight * (Math.min(1, defaults / limit) - this.#defaultShare);
+    const above = this.#criticalShare + this.#defaultShare;
+    this.#defaultReserve = reserve(CRITICAL_TAIL, this.#criticalShare, DEFAULT_MOST, limit);
+    this.#sheddableReserve = Math.max(
+      this.#defaultReserve,
+      reserve(DEFAULT_TAIL, above, SHEDDABLE_MOST, limit),
+    );
+  }
+}
+
+function reserve(logTail: number, share: number, most: number, limit: number): number {
+  if (share < 0.001) return 0;
+  // a call of any class must get through when nothing else is in flight
+  const bound = Math.min(limit - 1, Math.ceil(most * limit));
+  if (share >= 1) return bound;
+  return Math.min(bound, Math.ceil(logTail / Math.log(share)));
+}
