@@ -133,26 +133,24 @@ function runBounded<T>(
     }
     signal?.addEventListener('abort', aborted, { once: true });
 
-    const settled = (outcome: Outcome): boolean => {
+    const work = call(fn, context);
+    const ended = (outcome: Outcome): void => {
       permit.release(cutShort ?? outcome);
-      if (cutShort !== undefined) return false;
+      if (cutShort !== undefined) return;
       forget();
-      return true;
+      resolve(work);
     };
-    let result: T | PromiseLike<T>;
-    try {
-      result = fn(context);
-    } catch (error) {
-      if (settled(outcomeOf(error))) reject(error);
-      return;
-    }
-    Promise.resolve(result).then(
-      (value) => {
-        if (settled('success')) resolve(value);
-      },
-      (error: unknown) => {
-        if (settled(outcomeOf(error))) reject(error);
-      },
+    work.then(
+      () => ended('success'),
+      (error: unknown) => ended(outcomeOf(error)),
     );
   });
+}
+
+/** A synchronous exception becomes a rejection. */
+async function call<T>(
+  fn: (context: CallContext) => T | PromiseLike<T>,
+  context: CallContext,
+): Promise<T> {
+  return await fn(context);
 }

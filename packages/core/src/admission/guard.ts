@@ -239,9 +239,9 @@ export class CallGuard implements Guard, Issuer {
     options?: ExecuteOptions,
   ): (this: This, ...args: Args) => Promise<T> {
     functionOf('wrap', fn);
-    const guard = this;
+    const execute = (run: () => T | PromiseLike<T>) => this.execute(run, options);
     const guarded = function (this: This, ...args: Args): Promise<T> {
-      return guard.execute(() => fn.apply(this, args), options);
+      return execute(() => fn.apply(this, args));
     };
     // frameworks read these two
     Object.defineProperty(guarded, 'name', { value: fn.name, configurable: true });
@@ -331,8 +331,9 @@ export class CallGuard implements Guard, Issuer {
       case 'abandoned':
         this.#abandoned++;
         break;
-      default:
+      case 'ignored':
         this.#ignored++;
+        break;
     }
     if (epoch === this.#epoch) this.#limiter.record(outcome, latencyUs, nowUs, permit.inflight);
   }

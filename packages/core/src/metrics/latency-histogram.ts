@@ -49,7 +49,7 @@ export class LatencyHistogram {
 
   /** Counts a latency. `roll` has been called for this moment. */
   add(latencyUs: number): void {
-    const us = latencyUs < LARGEST_US ? latencyUs : LARGEST_US;
+    const us = Math.min(latencyUs, LARGEST_US);
     this.#current ??= this.#slice(Math.max(0, this.#sliceNumber));
     const slice = this.#current;
     const bucket = bucketOf(us);

@@ -7,8 +7,8 @@ const SHORTEST_US = 100_000;
 /** Counts two kinds of event, and tells how many of each there were per second, over the last seconds. */
 export class RateMeter {
   readonly #startUs: number;
-  readonly #finished = new Array<number>(SLOTS).fill(0);
-  readonly #refused = new Array<number>(SLOTS).fill(0);
+  readonly #finished = Array.from({ length: SLOTS }, () => 0);
+  readonly #refused = Array.from({ length: SLOTS }, () => 0);
   #slot = 0;
   /** When the present slot ends: a caller that has the time may skip `roll` before it. */
   slotEndUs: number;
