@@ -1,6 +1,7 @@
 import type { FlagSnapshot } from '../options.js';
 import type { Outcome } from '../outcome.js';
 import {
+  always,
   type Breaker,
   type BreakerChange,
   type BreakerContext,
@@ -51,6 +52,7 @@ export class StrictBreaker implements Breaker {
   readonly #long: StrictWindow;
   readonly #short: StrictWindow;
   readonly #onChange: ((change: BreakerChange) => void) | undefined;
+  readonly #mayOpen: () => boolean;
   readonly #endsByTime: boolean;
   readonly trialTimeoutUs = Number.POSITIVE_INFINITY;
   // moves with `configure`
@@ -86,6 +88,7 @@ export class StrictBreaker implements Breaker {
     this.#long = new StrictWindow(longWindowSize, longWindowErrorRatio, smooth.long);
     this.#short = new StrictWindow(shortWindowSize, shortWindowErrorRatio, smooth.short);
     this.#onChange = context.onChange;
+    this.#mayOpen = context.mayOpen ?? always;
     this.#endsByTime = context.isolationEndsBy !== 'caller';
     this.#isolationMs = this.#options.minIsolationMs;
     this.#minErrorCostUs = Math.round(this.#options.minErrorCostMs * 1000);
@@ -151,7 +154,7 @@ export class StrictBreaker implements Breaker {
     const healthy =
       this.#long.healthyAfter(failed, latencyUs, multiple, minUs, epsilon) &&
       this.#short.healthyAfter(failed, latencyUs, multiple, minUs, epsilon);
-    if (!healthy) this.#markBroken(nowUs, 'errorCost');
+    if (!healthy && this.#mayOpen()) this.#markBroken(nowUs, 'errorCost');
     return healthy;
   }
 

@@ -83,6 +83,16 @@ export interface BreakerContext {
    * @default 'time'
    */
   readonly isolationEndsBy?: 'time' | 'caller';
+  /**
+   * Asked before errors open a closed breaker: a cap on how many targets of a set may be out at once.
+   * While the answer is no the cost stands, and the next failure asks again. Other causes do not ask.
+   */
+  readonly mayOpen?: (() => boolean) | undefined;
+}
+
+/** What `mayOpen` answers where there is no cap. */
+export function always(): true {
+  return true;
 }
 
 /** A token is `epoch × TOKENS`, plus the number of its slot (from 1) for a trial call. */
@@ -103,6 +113,7 @@ export class ErrorCostBreaker implements Breaker {
   // set once
   readonly #isolation: Isolation;
   readonly #onChange: ((change: BreakerChange) => void) | undefined;
+  readonly #mayOpen: () => boolean;
   readonly #endsByTime: boolean;
   readonly #short: ErrorWindow;
   readonly #long: ErrorWindow;
@@ -132,6 +143,7 @@ export class ErrorCostBreaker implements Breaker {
 
   constructor(options: ErrorCostOptions = {}, context: BreakerContext = {}) {
     const { random = systemRandom, onChange, isolationEndsBy = 'time' } = context;
+    this.#mayOpen = context.mayOpen ?? always;
     this.#options = resolveErrorCostOptions(options);
     this.#isolation = new Isolation(random);
     this.#onChange = onChange;
@@ -278,7 +290,8 @@ export class ErrorCostBreaker implements Breaker {
     this.#short.failure(1);
     this.#long.failure(this.#costOf(latencyUs));
     if (this.#calls < this.#options.minCalls) return;
-    if (this.#short.isOver || this.#long.isOver) this.#open(nowUs, 'errorCost');
+    if (!this.#short.isOver && !this.#long.isOver) return;
+    if (this.#mayOpen()) this.#open(nowUs, 'errorCost');
   }
 
   /** In average latencies: at least one, so that instant failures cost as much as the calls they spoil. */
