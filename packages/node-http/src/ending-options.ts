@@ -1,0 +1,89 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Clock, Timers } from '@elimit/core';
+import { systemClock, systemTimers } from '@elimit/core';
+
+/** How and when a slot comes back. Times are in milliseconds. */
+export interface EndingOptions {
+  /**
+   * A piped answer whose client does not read gives its slot back after this long. @default 1000
+   */
+  readonly drainHoldMs?: number | undefined;
+  /**
+   * A handler that has not ended this long after its client left gives its slot back.
+   * `'auto'` is twice the guard's mean latency, at most 5000. @default 'auto'
+   */
+  readonly abandonedHoldMs?: number | 'auto' | undefined;
+  /** Any other call gives its slot back after this long, as a failure; `Infinity` for never. @default Infinity */
+  readonly maxHoldMs?: number | undefined;
+  /** Calls whose body may still be coming at once. `'auto'` is half of the limit, at least 4. @default 'auto' */
+  readonly maxBodies?: number | 'auto' | undefined;
+  /** A handler that has waited this long in all for its request's body: the client gets a 408. @default 10000 */
+  readonly bodyHoldMs?: number | undefined;
+  /** Event streams and upgrades that may run at once, outside the limiter; one more is cut off. @default 1000 */
+  readonly maxStreams?: number | undefined;
+  /** What counts as a failure of ours. @default status >= 500 */
+  readonly isFailure?: ((req: IncomingMessage, res: ServerResponse) => boolean) | undefined;
+  /** @default the process's monotonic clock */
+  readonly clock?: Clock | undefined;
+  /** @default the process's timers, which keep no process alive */
+  readonly timers?: Timers | undefined;
+}
+
+export type ResolvedEndingOptions = {
+  readonly [Key in keyof EndingOptions]-?: Exclude<EndingOptions[Key], undefined>;
+};
+
+export const ENDING_DEFAULTS: ResolvedEndingOptions = {
+  drainHoldMs: 1000,
+  abandonedHoldMs: 'auto',
+  maxHoldMs: Number.POSITIVE_INFINITY,
+  maxBodies: 'auto',
+  bodyHoldMs: 10_000,
+  maxStreams: 1000,
+  isFailure: (_req, res) => res.statusCode >= 500,
+  clock: systemClock,
+  timers: systemTimers,
+};
+
+/** Fills in defaults and refuses bad values; other keys are left to whoever owns them. */
+export function resolveEndingOptions(of: string, options: EndingOptions): ResolvedEndingOptions {
+  const pick = <Key extends keyof EndingOptions>(key: Key): ResolvedEndingOptions[Key] =>
+    (options[key] ?? ENDING_DEFAULTS[key]) as ResolvedEndingOptions[Key];
+  const isFailure = pick('isFailure');
+  if (typeof isFailure !== 'function') {
+    throw new TypeError(`${of}.isFailure must be a function, got ${typeof isFailure}`);
+  }
+  return {
+    drainHoldMs: amount(of, 'drainHoldMs', pick('drainHoldMs'), 1),
+    abandonedHoldMs: orAuto(of, 'abandonedHoldMs', pick('abandonedHoldMs'), 0),
+    maxHoldMs: amount(of, 'maxHoldMs', pick('maxHoldMs'), 1),
+    maxBodies: orAuto(of, 'maxBodies', pick('maxBodies'), 1),
+    bodyHoldMs: amount(of, 'bodyHoldMs', pick('bodyHoldMs'), 1),
+    maxStreams: amount(of, 'maxStreams', pick('maxStreams'), 0),
+    isFailure,
+    clock: pick('clock'),
+    timers: pick('timers'),
+  };
+}
+
+/** A number from `min` on; `Infinity` turns the rule off. */
+function amount(of: string, name: string, value: unknown, min: number): number {
+  if (typeof value !== 'number') {
+    throw new TypeError(`${of}.${name} must be a number of at least ${min}, got ${String(value)}`);
+  }
+  // written so that NaN fails too
+  if (!(value >= min)) {
+    throw new RangeError(`${of}.${name} must be a number of at least ${min}, got ${value}`);
+  }
+  return value;
+}
+
+function orAuto(of: string, name: string, value: unknown, min: number): number | 'auto' {
+  if (value === 'auto') return value;
+  if (typeof value === 'string') {
+    throw new RangeError(
+      `${of}.${name} must be 'auto' or a number of at least ${min}, got ${JSON.stringify(value)}`,
+    );
+  }
+  return amount(of, name, value, min);
+}

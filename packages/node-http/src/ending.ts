@@ -1,0 +1,409 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Clock, Outcome, Permit, Rejection } from '@elimit/core';
+import { type BodyWatch, bodyWatchOf } from './ending-body.js';
+import type { ResolvedEndingOptions } from './ending-options.js';
+import { SWEEP_MS, type Sweep, type Swept, sweepOf } from './ending-sweep.js';
+
+const ENDING: unique symbol = Symbol('elimit.ending');
+const REFUSED: unique symbol = Symbol('elimit.refused');
+const OWN_END: unique symbol = Symbol('elimit.end');
+const OWN_DESTROY: unique symbol = Symbol('elimit.destroy');
+
+interface WatchedResponse extends ServerResponse {
+  /** The innermost call in flight on this response. */
+  [ENDING]?: Ending;
+  [REFUSED]?: boolean;
+  [OWN_END]?: ServerResponse['end'];
+  [OWN_DESTROY]?: ServerResponse['destroy'];
+}
+
+interface WatchedRequest extends IncomingMessage {
+  [ENDING]?: Ending;
+}
+
+/** What the rules need to know of a guard. */
+export interface EndingGuard {
+  readonly name: string;
+  readonly maxConcurrency: number;
+  snapshot(): { readonly latency: { readonly meanUs: number } };
+}
+
+/** Answers a request that is refused after it was admitted: its body did not come, and others wait for theirs. */
+export type Refuse = (req: IncomingMessage, res: ServerResponse, rejection: Rejection) => void;
+
+/** The longest that `abandonedHoldMs: 'auto'` gets, in microseconds. */
+const LONGEST_ABANDONED_US = 5_000_000;
+const MEAN_FRESH_US = 1_000_000;
+const RETRY_BODY_MS = 1000;
+
+/** The rules for giving slots back, of one guard, and the counts that they need. Made once, by {@link createEndings}. */
+export class Endings {
+  // set once
+  /** Whom a request is counted by once, however often it comes past: the guard, or the guards it is one of. */
+  readonly owner: object;
+  readonly guard: EndingGuard;
+  readonly options: ResolvedEndingOptions;
+  readonly sweep: Sweep;
+  readonly clock: Clock;
+  readonly refuse: Refuse;
+  readonly blindUs: () => number;
+  readonly drainHoldUs: number;
+  readonly maxHoldUs: number;
+  readonly bodyHoldUs: number;
+  // moves with every call that has a body or becomes a stream
+  bodies = 0;
+  streams = 0;
+  #abandonedHoldUs = LONGEST_ABANDONED_US;
+  #meanFreshUntilUs = 0;
+
+  constructor(
+    owner: object,
+    guard: EndingGuard,
+    options: ResolvedEndingOptions,
+    seams: EndingSeams,
+  ) {
+    this.owner = owner;
+    this.guard = guard;
+    this.options = options;
+    this.clock = options.clock;
+    this.sweep = sweepOf(options.timers);
+    this.refuse = seams.refuse;
+    this.blindUs = seams.blindUs;
+    this.drainHoldUs = options.drainHoldMs * 1000;
+    this.maxHoldUs = options.maxHoldMs * 1000;
+    this.bodyHoldUs = options.bodyHoldMs * 1000;
+  }
+
+  get maxBodies(): number {
+    const { maxBodies } = this.options;
+    if (maxBodies !== 'auto') return maxBodies;
+    return Math.max(4, Math.floor(this.guard.maxConcurrency / 2));
+  }
+
+  /** How long a handler may go on after its client left, in microseconds. */
+  abandonedHoldUs(nowUs: number): number {
+    const { abandonedHoldMs } = this.options;
+    if (abandonedHoldMs !== 'auto') return abandonedHoldMs * 1000;
+    // a snapshot is dear, and under overload many clients leave at once
+    if (nowUs >= this.#meanFreshUntilUs) {
+      this.#meanFreshUntilUs = nowUs + MEAN_FRESH_US;
+      const { meanUs } = this.guard.snapshot().latency;
+      this.#abandonedHoldUs =
+        meanUs > 0 ? Math.min(2 * meanUs, LONGEST_ABANDONED_US) : LONGEST_ABANDONED_US;
+    }
+    return this.#abandonedHoldUs;
+  }
+}
+
+/** Where the rules touch the rest of this package. */
+export interface EndingSeams {
+  /** How a request is refused whose body is one too many. */
+  readonly refuse: Refuse;
+  /** How long the loop had not looked at its sockets before this turn, in microseconds. */
+  readonly blindUs: () => number;
+}
+
+/** One admitted call on one response: waits for its end, and gives its slot back once. */
+class Ending implements Swept {
+  // set once
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly endings: Endings;
+  readonly permit: Permit;
+  /** The call of the guard in front of this one, on the same response. */
+  readonly outer: Ending | undefined;
+  readonly startedUs: number;
+  readonly body: BodyWatch | undefined;
+  // the sweep's
+  before: Swept | undefined = undefined;
+  after: Swept | undefined = undefined;
+  // moves
+  #done = false;
+  #leftUs = -1;
+  #drainStalledUs = 0;
+  #drainStalledInARowUs = 0;
+  #headersSeen = false;
+  #isStream = false;
+  #holdsBody = false;
+
+  constructor(
+    req: IncomingMessage,
+    res: ServerResponse,
+    permit: Permit,
+    endings: Endings,
+    startedUs: number,
+    outer: Ending | undefined,
+  ) {
+    this.req = req;
+    this.res = res;
+    this.permit = permit;
+    this.endings = endings;
+    this.startedUs = startedUs;
+    this.outer = outer;
+    this.body = bodyWatchOf(req, endings.clock, endings.blindUs);
+    if (this.body !== undefined) this.#takeBody(this.body);
+    endings.sweep.add(this);
+  }
+
+  /** The call ends here and teaches nothing: a guard further in refuses it, or its client was too slow. */
+  ignore(): void {
+    if (!this.#done) this.#release('ignored');
+  }
+
+  /** The handler has ended writing. */
+  ended(): void {
+    if (this.#done) return;
+    this.#release(this.#leftUs >= 0 ? 'abandoned' : this.#outcome());
+  }
+
+  /** The handler has given up its response. */
+  destroyed(): void {
+    if (this.#done) return;
+    this.#release(this.#leftUs >= 0 ? 'abandoned' : 'failure');
+  }
+
+  /** The connection is gone, and the handler had not ended: it may still be running. */
+  closed(): void {
+    if (this.#isStream) {
+      this.#isStream = false;
+      this.endings.streams--;
+    }
+    if (this.#done || this.#leftUs >= 0) return;
+    this.#leftUs = this.endings.clock.nowUs();
+    this.#leaveBody(); // no more of it will come
+  }
+
+  /** The sweep's look, every {@link SWEEP_MS}: all that no event tells. */
+  look(): void {
+    const nowUs = this.endings.clock.nowUs();
+    const { res, endings, body } = this;
+    if (this.#leftUs < 0 && res.socket === null && this.req.socket.destroyed) {
+      this.closed(); // a pipelined answer that never got its turn hears of no close
+    }
+    if (this.#leftUs >= 0) {
+      if (nowUs - this.#leftUs >= endings.abandonedHoldUs(nowUs)) this.#release('abandoned');
+      return;
+    }
+    if (res.headersSent) {
+      this.#lookAtHead(res);
+      if (!this.#done && this.#holdsDrain()) this.#release(this.#outcome());
+    }
+    if (!this.#done && body !== undefined && !body.complete) {
+      body.look(nowUs);
+      if (body.stalledUs(nowUs) >= endings.bodyHoldUs) this.#timeOutBody();
+    }
+    if (!this.#done && nowUs - this.startedUs >= endings.maxHoldUs) this.#release('failure');
+  }
+
+  #outcome(): Outcome {
+    return this.endings.options.isFailure(this.req, this.res) ? 'failure' : 'success';
+  }
+
+  #release(outcome: Outcome): void {
+    this.#done = true;
+    const { endings, body } = this;
+    endings.sweep.remove(this);
+    this.#leaveBody();
+    const stalledUs =
+      body === undefined
+        ? 0
+        : body.complete
+          ? body.stalledUs(0)
+          : body.stalledUs(endings.clock.nowUs());
+    this.permit.release(outcome, stalledUs + this.#drainStalledUs);
+  }
+
+  /** Counts the time in which the client does not take what we write; true once it is too long. */
+  #holdsDrain(): boolean {
+    if (!this.res.writableNeedDrain) {
+      this.#drainStalledInARowUs = 0;
+      return false;
+    }
+    this.#drainStalledUs += SWEEP_MS * 1000;
+    this.#drainStalledInARowUs += SWEEP_MS * 1000;
+    return this.#drainStalledInARowUs >= this.endings.drainHoldUs;
+  }
+
+  /** An event stream or an upgrade leaves the limiter when it starts. */
+  #lookAtHead(res: ServerResponse): void {
+    if (this.#headersSeen) return;
+    this.#headersSeen = true;
+    if (!startsStream(res)) return;
+    const { endings } = this;
+    this.#release('ignored');
+    if (endings.streams >= endings.options.maxStreams) {
+      res.destroy(); // its headers are out: cutting it off is the only way left to say no
+      return;
+    }
+    this.#isStream = true;
+    endings.streams++;
+  }
+
+  #takeBody(body: BodyWatch): void {
+    const { endings } = this;
+    if (body.complete) return;
+    const oneTooMany = endings.bodies >= endings.maxBodies;
+    this.#holdsBody = true;
+    endings.bodies++;
+    body.onComplete(() => this.#leaveBody());
+    // A small body stands behind the headers in the same packet and is parsed before the loop goes on:
+    // only one that has not come by then is held against its client.
+    if (oneTooMany) setImmediate(() => setImmediate(() => this.#refuseBody()));
+  }
+
+  #leaveBody(): void {
+    if (!this.#holdsBody) return;
+    this.#holdsBody = false;
+    this.endings.bodies--;
+  }
+
+  #refuseBody(): void {
+    const { endings, req, res } = this;
+    if (this.#done || !this.#holdsBody || endings.bodies <= endings.maxBodies) return;
+    if (res.headersSent) return; // it is being served already
+    endCalls(res);
+    res.on('error', ignoreError); // the handler may be waiting for the body, and write later
+    res.on('finish', () => req.destroy());
+    endings.refuse(req, res, {
+      admitted: false,
+      reason: 'concurrency',
+      retryAfterMs: RETRY_BODY_MS,
+      name: endings.guard.name,
+    });
+  }
+
+  /** The handler reads a body that does not come: answers for it, and ends its reading. */
+  #timeOutBody(): void {
+    const { req, res } = this;
+    endCalls(res);
+    // from here on the handler's own answer comes too late: it must not bring the process down
+    res.on('error', ignoreError);
+    if (res.headersSent) {
+      res.destroy();
+      return;
+    }
+    const text = '{"code":"REQUEST_TIMEOUT","message":"The request body did not arrive in time."}';
+    res.writeHead(408, {
+      'content-type': 'application/json; charset=utf-8',
+      'content-length': text.length,
+      connection: 'close',
+    });
+    res.end(text, () => req.destroy());
+  }
+}
+
+/** Makes the rules for one guard's slots. */
+export function createEndings(
+  owner: object,
+  guard: EndingGuard,
+  options: ResolvedEndingOptions,
+  seams: EndingSeams,
+): Endings {
+  return new Endings(owner, guard, options, seams);
+}
+
+/**
+ * Gives the permit's slot back when the call is over, exactly once: when its handler has ended writing,
+ * or by the rules for clients that leave, stall or stream (see `EndingOptions`).
+ *
+ * @param startedUs - when the call arrived, on the rules' clock
+ */
+export function releaseWhenDone(
+  req: IncomingMessage,
+  res: ServerResponse,
+  permit: Permit,
+  endings: Endings,
+  startedUs: number,
+): void {
+  const watched = res as WatchedResponse;
+  const outer = watched[ENDING];
+  const ending = new Ending(req, res, permit, endings, startedUs, outer);
+  watched[ENDING] = ending;
+  (req as WatchedRequest)[ENDING] = ending;
+  if (outer === undefined) watch(watched);
+  if (res.writableEnded) ending.ended();
+  else if (res.destroyed) {
+    ending.closed();
+    watchEnd(watched);
+  }
+}
+
+/** True if this request has been counted by `owner` before: the same middleware, or another one on the same guard. */
+export function holdsSlot(res: ServerResponse, owner: object): boolean {
+  let ending = (res as WatchedResponse)[ENDING];
+  while (ending !== undefined && ending.endings.owner !== owner) ending = ending.outer;
+  return ending !== undefined;
+}
+
+/**
+ * The calls on this response end now and teach their guards nothing: what it carries from here on is a
+ * refusal of ours.
+ */
+export function endCalls(res: ServerResponse): void {
+  const watched = res as WatchedResponse;
+  watched[REFUSED] = true;
+  for (let ending = watched[ENDING]; ending !== undefined; ending = ending.outer) ending.ignore();
+}
+
+/** True once this response carries a refusal of ours: its handler must not start any more. */
+export function isRefused(res: ServerResponse): boolean {
+  return (res as WatchedResponse)[REFUSED] === true;
+}
+
+/** The response that answers `req`, if a limit has admitted it. */
+export function responseOf(req: IncomingMessage): ServerResponse | undefined {
+  return (req as WatchedRequest)[ENDING]?.res;
+}
+
+// One set of functions for all responses: they find their call through `this`, so that a request costs no closure.
+
+function watch(res: WatchedResponse): void {
+  res.on('prefinish', onEnded);
+  res.on('close', onClosed);
+  // the outcome of a handler that destroys differs from that of a client that leaves, and both give only 'close'
+  res[OWN_DESTROY] = res.destroy;
+  res.destroy = watchedDestroy;
+  // a pipelined answer has no socket yet, and its 'prefinish' waits for the answer before it; HTTP/2 has none
+  if (res.socket === null || res.req.httpVersionMajor !== 1) watchEnd(res);
+}
+
+function watchEnd(res: WatchedResponse): void {
+  if (res[OWN_END] !== undefined) return;
+  res[OWN_END] = res.end;
+  res.end = watchedEnd;
+}
+
+function onEnded(this: WatchedResponse): void {
+  for (let ending = this[ENDING]; ending !== undefined; ending = ending.outer) ending.ended();
+}
+
+function onClosed(this: WatchedResponse): void {
+  for (let ending = this[ENDING]; ending !== undefined; ending = ending.outer) ending.closed();
+  // Node promises no 'prefinish' after this
+  if (!this.writableEnded) watchEnd(this);
+}
+
+const watchedEnd = function end(this: WatchedResponse, ...args: unknown[]): ServerResponse {
+  const own = this[OWN_END] as (...args: unknown[]) => ServerResponse;
+  const result = own.apply(this, args);
+  onEnded.call(this);
+  return result;
+} as ServerResponse['end'];
+
+const watchedDestroy = function destroy(this: WatchedResponse, error?: Error): ServerResponse {
+  for (let ending = this[ENDING]; ending !== undefined; ending = ending.outer) ending.destroyed();
+  const own = this[OWN_DESTROY] as ServerResponse['destroy'];
+  return own.call(this, error);
+} as ServerResponse['destroy'];
+
+/** True for an answer that will go on for as long as its client stays: by what it says of itself. */
+function startsStream(res: ServerResponse): boolean {
+  if (res.statusCode === 101) return true;
+  // headers given to writeHead alone are in the head's text only
+  const type = res.getHeader('content-type');
+  if (type !== undefined) return /^text\/event-stream\b/i.test(String(type));
+  const { _header: head } = res as { _header?: string | null };
+  return typeof head === 'string' && /^content-type: *text\/event-stream\b/im.test(head);
+}
+
+function ignoreError(): void {}

@@ -1,0 +1,222 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import {
+  type Clock,
+  createGuard,
+  type Guard,
+  type Guards,
+  type MaxConcurrency,
+  type OnEvent,
+  type Priority,
+  type Rejection,
+  systemClock,
+} from '@elimit/core';
+import { arrivalOf } from './arrival.js';
+import { timeoutOf } from './deadline-headers.js';
+import { dispatch } from './dispatch.js';
+import { loopMonitor } from './dispatch-thread.js';
+import {
+  createEndings,
+  type Endings,
+  endCalls,
+  holdsSlot,
+  isRefused,
+  releaseWhenDone,
+} from './ending.js';
+import {
+  type LimitOptions,
+  type ResolvedLimitOptions,
+  resolveLimitOptions,
+} from './limit-options.js';
+import { writeRejection } from './write-rejection.js';
+
+/** What `limit` takes: a max-concurrency value, or a guard or guards made before. */
+export type LimitTarget = MaxConcurrency | Guard | Guards;
+
+/** Goes on to the handler; with an error, to the framework's error handling. */
+export type Next = (error?: unknown) => void;
+
+/** What an adapter adds to a {@link RequestLimit}. */
+export interface LimitAdapter<Req extends IncomingMessage> {
+  /** The name of a guard that was given none. */
+  readonly defaultName: string;
+  /**
+   * The name of this request's method among `createGuards`: from the route's template, never from a URL.
+   * `undefined` where it has none; the user is then told to give a `name`.
+   */
+  methodNameOf(req: Req): string | undefined;
+}
+
+/** Requests that must have come before a limit does, one after the other, until it is called made per request. */
+const MADE_LATE = 3;
+
+/** Limits made while a request was waiting for them already, by name; and who has been told. */
+const madeLate = new Map<string, number>();
+
+/** One `limit(…)`: what Express, Koa, Nest and bare servers share. Made once, asked for every request. */
+export class RequestLimit<
+  Req extends IncomingMessage = IncomingMessage,
+  Res extends ServerResponse = ServerResponse,
+> {
+  // set once
+  readonly #owner: Guard | Guards;
+  readonly #guard: Guard | undefined;
+  readonly #options: LimitOptions<Req, Res>;
+  readonly #resolved: ResolvedLimitOptions;
+  readonly #adapter: LimitAdapter<Req>;
+  readonly #clock: Clock;
+  readonly #bornUs = systemClock.nowUs();
+  /** The ending rules of each guard: as many as there are methods. */
+  readonly #endings = new Map<Guard, Endings>();
+  // written anew for each call, so that asking costs no allocation
+  readonly #ask = {
+    timeoutMs: undefined as number | undefined,
+    priority: 'default' as Priority,
+    arrivedUs: 0,
+  };
+  readonly #dispatch = {
+    timeoutMs: undefined as number | undefined,
+    priority: 'default' as Priority,
+    maxQueued: 0,
+  };
+  #met = false;
+
+  /** @throws TypeError or RangeError that names the option, its range and the value */
+  constructor(target: LimitTarget, options: LimitOptions<Req, Res>, adapter: LimitAdapter<Req>) {
+    const readyMade = isGuard(target) || isGuards(target);
+    this.#resolved = resolveLimitOptions(options, readyMade);
+    this.#options = options;
+    this.#adapter = adapter;
+    this.#clock = options.clock ?? systemClock;
+    this.#dispatch.maxQueued = this.#resolved.maxQueued;
+    this.#owner = readyMade ? target : makeGuard(target as MaxConcurrency, options, adapter);
+    this.#guard = isGuards(this.#owner) ? undefined : this.#owner;
+  }
+
+  /** The guard that stands behind it; `undefined` if there is one for each method. */
+  get guard(): Guard | undefined {
+    return this.#guard;
+  }
+
+  /**
+   * Admits a request and lets it go on, or answers it.
+   *
+   * @param next - goes on to the handler, from the dispatch queue if there is one; called at most once
+   */
+  handle(req: Req, res: Res, next: Next): void {
+    const { skip, priority } = this.#options;
+    // stamped even if it is skipped: the loop has seen it
+    const stampUs = arrivalOf(req);
+    if (!this.#met) this.#meet(stampUs);
+    if (holdsSlot(res, this.#owner) || skip?.(req, res) === true) {
+      next();
+      return;
+    }
+    const guard = this.#guard ?? this.#guardOf(req);
+    const ask = this.#ask;
+    // an injected clock knows nothing of the stamp, which is the system clock's
+    ask.arrivedUs = this.#clock === systemClock ? stampUs : this.#clock.nowUs();
+    ask.timeoutMs = this.#timeoutOf(req);
+    ask.priority = priority === undefined ? 'default' : priority(req);
+    const { arrivedUs } = ask;
+    const entry = guard.tryAcquire(ask);
+    if (!entry.admitted) {
+      this.#refuse(req, res, entry, next);
+      return;
+    }
+    releaseWhenDone(req, res, entry, this.#endingsOf(guard), arrivedUs);
+    const how = this.#dispatch;
+    how.timeoutMs = ask.timeoutMs;
+    how.priority = ask.priority;
+    dispatch(
+      req,
+      res,
+      entry,
+      () => {
+        if (!isRefused(res)) next();
+      },
+      (rejection) => this.#refuseQueued(req, res, guard, rejection, next),
+      how,
+    );
+  }
+
+  #timeoutOf(req: Req): number | undefined {
+    const { timeoutMs, deadlineHeaders } = this.#resolved;
+    const carriedMs = timeoutOf(req, deadlineHeaders);
+    if (carriedMs === undefined) return timeoutMs;
+    return timeoutMs === undefined ? carriedMs : Math.min(carriedMs, timeoutMs);
+  }
+
+  #guardOf(req: Req): Guard {
+    const name = this.#options.name ?? this.#adapter.methodNameOf(req);
+    if (name === undefined) {
+      throw new TypeError(
+        'limit(guards) takes its name from a route; on an app, a router, or a mount with parameters it needs { name }',
+      );
+    }
+    return (this.#owner as Guards).guardOf(name);
+  }
+
+  #endingsOf(guard: Guard): Endings {
+    let endings = this.#endings.get(guard);
+    if (endings === undefined) {
+      endings = createEndings(this.#owner, guard, this.#resolved.ending, {
+        refuse: (_req, res, rejection) => writeRejection(res, rejection, this.#options),
+        blindUs: () => loopMonitor().blindUs(),
+      });
+      this.#endings.set(guard, endings);
+    }
+    return endings;
+  }
+
+  /** A dry run lets through what the dispatch queue refuses, too. */
+  #refuseQueued(req: Req, res: Res, guard: Guard, rejection: Rejection, next: Next): void {
+    if (guard.snapshot().dryRun) next();
+    else this.#refuse(req, res, rejection, next);
+  }
+
+  #refuse(req: Req, res: Res, rejection: Rejection, next: Next): void {
+    endCalls(res); // guards further out: this is an answer of ours, and says nothing of their load
+    const { handler } = this.#options;
+    if (handler === undefined) writeRejection(res, rejection, this.#options);
+    else handler(req, res, rejection, next);
+  }
+
+  /** The first request. */
+  #meet(stampUs: number): void {
+    this.#met = true;
+    loopMonitor().watch(this.#owner);
+    if (this.#bornUs > stampUs) warnOfMakingPerRequest(this.#name, this.#options.onEvent);
+  }
+
+  get #name(): string {
+    return this.#guard?.name ?? this.#options.name ?? this.#adapter.defaultName;
+  }
+}
+
+/** A limit made inside a handler counts to one, and never refuses anything. */
+function warnOfMakingPerRequest(name: string, onEvent: OnEvent | undefined): void {
+  const times = (madeLate.get(name) ?? 0) + 1;
+  madeLate.set(name, times);
+  if (times !== MADE_LATE) return;
+  const code = 'ELIMIT_LIMIT_PER_REQUEST';
+  const message = `limit(…) named ${name} is made anew for each request: make it once, outside of the handler`;
+  if (onEvent === undefined) process.emitWarning(message, { type: 'ElimitWarning', code });
+  else onEvent({ type: 'warning', code, name, message });
+}
+
+function makeGuard<Req extends IncomingMessage, Res extends ServerResponse>(
+  limit: MaxConcurrency,
+  options: LimitOptions<Req, Res>,
+  adapter: LimitAdapter<Req>,
+): Guard {
+  const { name = adapter.defaultName, dryRun, onEvent, clock, random, timers, registry } = options;
+  return createGuard({ limit, name, dryRun, onEvent, clock, random, timers, registry });
+}
+
+function isGuards(target: LimitTarget): target is Guards {
+  return typeof target === 'object' && 'tryAcquire' in target && 'guardOf' in target;
+}
+
+function isGuard(target: LimitTarget): target is Guard {
+  return typeof target === 'object' && 'tryAcquire' in target && !('guardOf' in target);
+}
