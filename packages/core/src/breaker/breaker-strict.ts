@@ -241,9 +241,11 @@ export class StrictBreaker implements Breaker {
     this.#short.reset();
     this.#lastResetMs = Math.trunc(nowUs / 1000);
     this.#broken = false;
-    this.#halfOpen = this.#options.halfOpenWindowSize > 0;
-    this.#halfOpenSuccessCount = 0;
-    this.#tell(this.#halfOpen ? 'halfOpen' : 'closed', cause, 0, nowUs);
+    if (this.#options.halfOpenWindowSize > 0) {
+      this.#halfOpen = true;
+      this.#halfOpenSuccessCount = 0;
+    } // switched off, the phase stays behind as it was and is passed over
+    this.#tell(this.#isHalfOpen ? 'halfOpen' : 'closed', cause, 0, nowUs);
   }
 
   #tell(state: BreakerState, cause: string, isolationUs: number, nowUs: number): void {
