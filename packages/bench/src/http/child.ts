@@ -1,0 +1,59 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import type { ClosedLoopOptions, ClosedLoopResult, LoadOptions, LoadResult } from './load.js';
+
+/** Another process that answers each message with one. Ends with this one, or when told. */
+export class Child {
+  readonly #process: ChildProcess;
+
+  constructor(file: URL, args: readonly string[] = [], nodeArgs: readonly string[] = []) {
+    this.#process = fork(fileURLToPath(file), args, {
+      execArgv: [...process.execArgv, ...nodeArgs],
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    });
+  }
+
+  async ask<Answer>(question?: object): Promise<Answer> {
+    const gone = new AbortController();
+    const exit = once(this.#process, 'exit', { signal: gone.signal }).then(() => {
+      throw new Error(`the child ended before it answered`);
+    });
+    const answer = once(this.#process, 'message', { signal: gone.signal });
+    if (question !== undefined) this.#process.send(question);
+    try {
+      const [message] = (await Promise.race([answer, exit])) as [Answer];
+      return message;
+    } finally {
+      exit.catch(() => undefined);
+      answer.catch(() => undefined);
+      gone.abort();
+    }
+  }
+
+  async close(): Promise<void> {
+    if (this.#process.exitCode !== null || this.#process.signalCode !== null) return;
+    const exit = once(this.#process, 'exit');
+    this.#process.kill();
+    await exit;
+  }
+}
+
+/** Offers a load from a process of its own, so that neither side waits for the other's loop. */
+export async function loadFromChild(options: LoadOptions): Promise<LoadResult> {
+  return fromChild<LoadResult>({ open: options });
+}
+
+/** Runs a closed loop in a process of its own. */
+export async function closedLoopFromChild(options: ClosedLoopOptions): Promise<ClosedLoopResult> {
+  return fromChild<ClosedLoopResult>({ closed: options });
+}
+
+async function fromChild<Result>(job: object): Promise<Result> {
+  const child = new Child(new URL('./load-child.ts', import.meta.url));
+  try {
+    return await child.ask<Result>(job);
+  } finally {
+    await child.close();
+  }
+}
