@@ -4,7 +4,8 @@ import type { RejectionReason } from './errors.js';
 export interface RejectEvent {
   readonly type: 'reject';
   readonly name: string;
-  readonly reason: RejectionReason;
+  /** `open` for a circuit breaker that lets the call not through. */
+  readonly reason: RejectionReason | 'open';
   /** How many refusals for this reason the event stands for, this one included. */
   readonly count: number;
   /** A hash of the key, for rates; the key itself only if the source was told so. */
@@ -50,3 +51,15 @@ export type ElimitEvent = RejectEvent | BreakerEvent | ModeEvent | ConfigureEven
 
 /** Hears events. Called after the state has changed; what it throws is swallowed, since no call may fail for it. */
 export type OnEvent = (event: ElimitEvent) => void;
+
+/** A listener whose exceptions reach nobody. */
+export function quiet(onEvent: OnEvent | undefined): OnEvent | undefined {
+  if (onEvent === undefined) return undefined;
+  return (event) => {
+    try {
+      onEvent(event);
+    } catch {
+      // swallowed on purpose: no call may fail for a listener
+    }
+  };
+}

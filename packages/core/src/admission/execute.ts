@@ -24,7 +24,8 @@ export interface CallContext {
   readonly signal: AbortSignal;
 }
 
-class LazyContext implements CallContext {
+/** A context whose signal is made when somebody looks at it: most functions never do. */
+export class LazyContext implements CallContext {
   #controller: AbortController | undefined;
   #ended = false;
   #reason: unknown;
@@ -148,7 +149,7 @@ function runBounded<T>(
 }
 
 /** A synchronous exception becomes a rejection. */
-async function call<T>(
+export async function call<T>(
   fn: (context: CallContext) => T | PromiseLike<T>,
   context: CallContext,
 ): Promise<T> {

@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from '../clock.js';
 import type { Rejection, RejectionReason } from '../errors.js';
-import type { ElimitEvent, OnEvent } from '../events.js';
+import { type OnEvent, quiet } from '../events.js';
 import { createLimiter } from '../limiter/create.js';
 import { configurableOf, estimatesOf, type Limiter } from '../limiter/limiter.js';
 import {
@@ -486,16 +486,4 @@ function leftUs(timeoutMs: number, elapsedUs: number): number {
   const left = timeoutMs * 1000 - elapsedUs;
   // NaN is no deadline
   return left <= 0 || left > 0 ? left : Infinity;
-}
-
-/** A listener whose exceptions reach nobody: no call may fail for it. */
-function quiet(onEvent: OnEvent | undefined): OnEvent | undefined {
-  if (onEvent === undefined) return undefined;
-  return (event: ElimitEvent) => {
-    try {
-      onEvent(event);
-    } catch {
-      // swallowed on purpose, see above
-    }
-  };
 }
