@@ -1,3 +1,13 @@
+export {
+  type BreakerCallOptions,
+  type BreakerEventName,
+  type BreakerListener,
+  type BreakerNotice,
+  CircuitBreaker,
+  type CircuitBreakerOptions,
+  type CircuitBreakerSettings,
+  createCircuitBreaker,
+} from './admission/circuit-breaker.js';
 export type { CallContext, ExecuteOptions } from './admission/execute.js';
 export {
   type AcquireOptions,

@@ -16,7 +16,7 @@ export type BreakerOptions =
 export function createBreaker(options: BreakerOptions = {}, context: BreakerContext = {}): Breaker {
   const { strict, ...numbers } = objectOf('breaker', options);
   if (strict === undefined || !booleanOf('breaker.strict', strict)) {
-    return new ErrorCostBreaker(numbers as ErrorCostOptions, context);
+    return new ErrorCostBreaker(numbers, context);
   }
   const { smooth, ...rest } = numbers as StrictBreakerOptions & { smooth?: Smoothing };
   return new StrictBreaker(rest, { ...context, smooth });
