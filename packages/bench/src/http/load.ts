@@ -108,9 +108,19 @@ interface Connection {
   timer: NodeJS.Timeout | undefined;
 }
 
-/** Offers a load to a server on this machine and counts what comes back. */
-export async function offerLoad(options: LoadOptions): Promise<LoadResult> {
-  return new OpenLoop(options).run();
+/** How often `onProgress` hears. */
+const PROGRESS_MS = 250;
+
+/**
+ * Offers a load to a server on this machine and counts what comes back.
+ *
+ * @param onProgress - hears what there is so far, four times a second
+ */
+export async function offerLoad(
+  options: LoadOptions,
+  onProgress?: (soFar: LoadResult) => void,
+): Promise<LoadResult> {
+  return new OpenLoop(options).run(onProgress);
 }
 
 class OpenLoop {
@@ -148,9 +158,10 @@ class OpenLoop {
       options.arrivals === 'even' ? () => meanGapMs : () => -Math.log(1 - random()) * meanGapMs;
   }
 
-  async run(): Promise<LoadResult> {
+  async run(onProgress?: (soFar: LoadResult) => void): Promise<LoadResult> {
     const startMs = performance.now();
     const countFromMs = startMs + this.#warmUpMs;
+    let tellMs = countFromMs + PROGRESS_MS;
     const endMs = countFromMs + this.#durationMs;
     let dueMs = startMs + this.#nextGapMs();
     while (dueMs < endMs) {
@@ -163,13 +174,21 @@ class OpenLoop {
         }
         this.#send({ dueMs, counted, again: false });
       }
+      if (onProgress !== undefined && nowMs >= tellMs) {
+        tellMs += PROGRESS_MS;
+        onProgress(this.#result((nowMs - countFromMs) / 1_000));
+      }
       await sleep(TICK_MS);
     }
     const graceEndMs = performance.now() + PATIENCE_MS;
     while (this.#busy() && performance.now() < graceEndMs) await sleep(10);
     for (const connection of this.#open) this.#drop(connection);
+    return this.#result(this.#durationMs / 1_000);
+  }
+
+  #result(seconds: number): LoadResult {
     return {
-      seconds: this.#durationMs / 1_000,
+      seconds,
       offered: this.#offered,
       inTime: this.#inTime,
       late: this.#late,

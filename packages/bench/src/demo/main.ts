@@ -1,0 +1,68 @@
+// npm run demo -- [outbound] [options]: shows on real sockets what protection does, and exits 1 if it did not help.
+import { parseArgs } from 'node:util';
+import { WORKLOADS, type Workload } from '../http/handlers.js';
+import { DEMO_HANDLERS, overloadDemo } from './overload.js';
+
+const USAGE = `npm run demo -- [options]            one service, bare and protected, under overload
+  --handler NAME   ${DEMO_HANDLERS.join(', ')}, or all (default: cpu and async)
+  --rate N         requests per second (default: 3 and 6 times what the handler can do)
+  --seconds N      how long each run is measured (default: 3)
+  --port N         port of the service (default: any free one)
+  --json           the figures as JSON, nothing else
+`;
+
+function usage(problem: string): never {
+  process.stderr.write(`${problem}\n\n${USAGE}`);
+  process.exit(2);
+}
+
+function numberOf(name: string, text: string, min: number, max: number): number {
+  const value = Number(text);
+  if (text.trim() === '' || !(value >= min && value <= max)) {
+    usage(`--${name} must be a number from ${min} to ${max}, got ${JSON.stringify(text)}`);
+  }
+  return value;
+}
+
+function handlersOf(text: string | undefined): readonly Workload[] {
+  if (text === undefined) return ['cpu', 'async'];
+  if (text === 'all') return DEMO_HANDLERS;
+  const found = WORKLOADS.find((workload) => workload === text);
+  if (found === undefined || !DEMO_HANDLERS.includes(found)) {
+    usage(`--handler must be one of ${DEMO_HANDLERS.join(', ')}, all, got ${JSON.stringify(text)}`);
+  }
+  return [found];
+}
+
+function parse() {
+  try {
+    return parseArgs({
+      allowPositionals: true,
+      options: {
+        handler: { type: 'string' },
+        rate: { type: 'string' },
+        seconds: { type: 'string', default: '3' },
+        port: { type: 'string', default: '0' },
+        json: { type: 'boolean', default: false },
+        help: { type: 'boolean', default: false },
+      },
+    });
+  } catch (error) {
+    return usage((error as Error).message);
+  }
+}
+
+const { values, positionals } = parse();
+if (values.help) {
+  process.stdout.write(USAGE);
+} else if (positionals.length > 0) {
+  usage(`no demo named ${positionals.join(' ')}`);
+} else {
+  process.exitCode = await overloadDemo({
+    handlers: handlersOf(values.handler),
+    rate: values.rate === undefined ? undefined : numberOf('rate', values.rate, 1, 20_000),
+    seconds: numberOf('seconds', values.seconds, 1, 600),
+    port: numberOf('port', values.port, 0, 65_535),
+    json: values.json,
+  });
+}

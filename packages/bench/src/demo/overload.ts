@@ -1,0 +1,105 @@
+import { WORKLOADS, type Workload } from '../http/handlers.js';
+import { capacityOf, type Phase, type PhaseResult, type Protection, runPhase } from './phases.js';
+import { headLine, rowOf } from './table.js';
+
+export interface OverloadDemoOptions {
+  readonly handlers: readonly Workload[];
+  /** Requests per second; by default three times what the handler can do, then six times. */
+  readonly rate: number | undefined;
+  /** How long each service is measured. */
+  readonly seconds: number;
+  /** Of the service; 0 for any free one. */
+  readonly port: number;
+  readonly json: boolean;
+}
+
+/** Handlers that have a capacity to be overloaded. */
+export const DEMO_HANDLERS = WORKLOADS.filter((workload) => Number.isFinite(capacityOf(workload)));
+
+const DEADLINE_MS = 500;
+const WARM_UP_MS = 1000;
+
+/** Runs every phase, tells the verdict, and gives the exit code. */
+export async function overloadDemo(options: OverloadDemoOptions): Promise<0 | 1> {
+  const phases = options.handlers.flatMap((workload) => phasesOf(workload, options.rate));
+  const say = options.json ? () => undefined : (text: string) => process.stdout.write(text);
+  say(
+    `The same Express service, bare and protected, under the same overload. Each client waits ${DEADLINE_MS} ms, then hangs up.\n` +
+      `${phases.length} runs of ${options.seconds} s, ${Math.round(phases.length * (options.seconds + 1.7))} s in all.\n\n${headLine()}\n`,
+  );
+  const results: PhaseResult[] = [];
+  const timing = {
+    warmUpMs: WARM_UP_MS,
+    durationMs: options.seconds * 1000,
+    deadlineMs: DEADLINE_MS,
+    port: options.port,
+  };
+  const live = process.stdout.isTTY;
+  for (const phase of phases) {
+    const result = await runPhase(phase, timing, (soFar) => {
+      if (live) say(`\r${rowOf(soFar)}`);
+    });
+    say(`${live ? '\r' : ''}${rowOf(result)}\n`);
+    results.push(result);
+  }
+  const verdicts = options.handlers.map((workload) => verdictOf(workload, results));
+  const helped = verdicts.every((verdict) => verdict.helped);
+  if (options.json) {
+    process.stdout.write(`${JSON.stringify({ helped, verdicts, results }, null, 2)}\n`);
+  } else {
+    say(`\n${verdicts.map(({ text }) => text).join('\n')}\n\n${nextSteps()}`);
+  }
+  return helped ? 0 : 1;
+}
+
+function phasesOf(workload: Workload, rate: number | undefined): Phase[] {
+  const run = (protection: Protection, times: number): Phase => ({
+    workload,
+    protection,
+    rate: rate ?? times * capacityOf(workload),
+  });
+  const phases = [run('bare', 3), run('auto', 3), run('timeout', 3)];
+  if (rate === undefined) phases.push(run('auto', 6));
+  return phases;
+}
+
+export interface Verdict {
+  readonly workload: Workload;
+  readonly helped: boolean;
+  readonly text: string;
+}
+
+/** Protection helped if every protected run answered more in time than the bare one, and next to nothing late. */
+export function verdictOf(workload: Workload, all: readonly PhaseResult[]): Verdict {
+  const results = all.filter((result) => result.workload === workload);
+  const perSecond = (result: PhaseResult | undefined): number =>
+    result?.load === undefined ? 0 : result.load.inTime / result.load.seconds;
+  const bare = perSecond(results.find(({ protection }) => protection === 'bare'));
+  const guarded = results.filter(({ protection }) => protection !== 'bare');
+  const unhelped = guarded.filter((result) => {
+    const { load } = result;
+    if (load === undefined) return true;
+    return perSecond(result) <= bare || load.late + load.errors > 0.05 * load.offered;
+  });
+  const helped = guarded.length > 0 && unhelped.length === 0;
+  const best = Math.max(...guarded.map(perSecond));
+  const figures = `${Math.round(bare)}/s in time without protection, ${Math.round(best)}/s with it`;
+  return {
+    workload,
+    helped,
+    text: helped
+      ? `${workload}: protected. ${figures}, of about ${Math.round(capacityOf(workload))}/s that it can do.`
+      : `${workload}: NOT protected by ${unhelped.map(({ protection }) => protection).join(', ')}. ${figures}.`,
+  };
+}
+
+function nextSteps(): string {
+  return [
+    'Next:',
+    '  npm run demo -- --handler mixed          another handler: cpu, async, mixed, post, later, all',
+    '  npm run demo -- --rate 2000 --seconds 10 another load',
+    '  npm run demo -- outbound                 the other direction: calls to nodes that break and return',
+    '  README.md                                five lines to put this in front of your own service',
+    '',
+  ].join('\n');
+}
