@@ -20,6 +20,15 @@ export { createGuards, type Guards, type GuardsOptions } from './admission/guard
 export type { LoopTurn } from './admission/loop-rule.js';
 export type { Entry, Permit } from './admission/permit.js';
 export { PRIORITIES, type Priority } from './admission/priority.js';
+export type {
+  AnyRateLimiter,
+  RateDecision,
+  RateLimiter,
+  SharedRateLimiter,
+  TakeOptions,
+} from './admission/rate-contract.js';
+export { createRateLimiter } from './admission/rate-limiter.js';
+export type { RateLimiterOptions, StorePolicy } from './admission/rate-options.js';
 export {
   createRegistry,
   processRegistry,
@@ -56,6 +65,7 @@ export {
   type StrictRecoveryState,
 } from './breaker/cluster-recovery.js';
 export { type BreakerOptions, createBreaker } from './breaker/create.js';
+export { ClosedError } from './admission/take-line.js';
 export { type Clock, systemClock } from './clock.js';
 export {
   BRPC_CODES,
@@ -88,7 +98,10 @@ export {
   type LimiterContext,
   type LimiterEstimates,
   type LimiterStep,
+  type LimiterWarning,
   type StatefulLimiter,
+  type WarningLimiter,
+  warningOf,
 } from './limiter/limiter.js';
 export {
   type LimiterFactory,
@@ -116,3 +129,15 @@ export {
 export type { Outcome } from './outcome.js';
 export { type Random, systemRandom } from './random.js';
 export { systemTimers, type TimerHandle, type Timers } from './timers.js';
+export { Bucket } from './rate/bucket.js';
+export type { BucketLaw } from './rate/law.js';
+export {
+  type RateQuota,
+  type RateStore,
+  type RateStoreContext,
+  RateStoreError,
+  type RateStoreSession,
+  type StoreAnswer,
+} from './rate/store.js';
+export { TokenBucketLaw } from './rate/token-bucket.js';
+export { SmoothBurstyLaw, SmoothWarmUpLaw, WarmUpCurve, WarmUpLaw } from './rate/warm-up.js';

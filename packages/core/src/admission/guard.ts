@@ -2,7 +2,7 @@ import { type Clock, systemClock } from '../clock.js';
 import type { Rejection, RejectionReason } from '../errors.js';
 import { type OnEvent, quiet } from '../events.js';
 import { createLimiter } from '../limiter/create.js';
-import { configurableOf, estimatesOf, type Limiter } from '../limiter/limiter.js';
+import { configurableOf, estimatesOf, type Limiter, warningOf } from '../limiter/limiter.js';
 import {
   type MaxConcurrency,
   type ParsedMaxConcurrency,
@@ -147,6 +147,8 @@ export class CallGuard implements Guard, Issuer {
   readonly #latencies = new LatencyHistogram();
   readonly #meter: RateMeter;
   readonly #chain = new InflightChain();
+  /** Codes that were told. */
+  readonly #warned = new Set<string>();
   // moves when configured
   #limit: MaxConcurrency;
   #parsed: ParsedMaxConcurrency;
@@ -425,6 +427,14 @@ export class CallGuard implements Guard, Issuer {
     this.#meter.roll(nowUs);
     this.#latencies.roll(nowUs);
     this.#loop.lapse(nowUs);
+    if (this.#onEvent !== undefined) this.#warn(this.#onEvent);
+  }
+
+  #warn(onEvent: OnEvent): void {
+    const warning = warningOf(this.#limiter);
+    if (warning === undefined || this.#warned.has(warning.code)) return;
+    this.#warned.add(warning.code);
+    onEvent({ type: 'warning', name: this.name, code: warning.code, message: warning.message });
   }
 
   #backlog(nowUs: number): { excess: number; finishedPerSecond: number } {

@@ -70,6 +70,23 @@ export function configurableOf(limiter: Limiter): ConfigurableLimiter | undefine
     : undefined;
 }
 
+/** What an engine has found out about its own settings: they will hurt. */
+export interface LimiterWarning {
+  /** Stands in `docs/errors.md`. */
+  readonly code: string;
+  readonly message: string;
+}
+
+/** A limiter that may have something to warn of. Asked now and then by its guard, which tells each code once. */
+export interface WarningLimiter extends Limiter {
+  warning(): LimiterWarning | undefined;
+}
+
+/** What the engine warns of right now, or `undefined`. */
+export function warningOf(limiter: Limiter): LimiterWarning | undefined {
+  return 'warning' in limiter ? (limiter as WarningLimiter).warning() : undefined;
+}
+
 /** What an engine is built with, beside its options. */
 export interface LimiterContext {
   readonly random: Random;
