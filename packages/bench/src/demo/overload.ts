@@ -69,11 +69,13 @@ export interface Verdict {
   readonly text: string;
 }
 
+function perSecond(result: PhaseResult | undefined): number {
+  return result?.load === undefined ? 0 : result.load.inTime / result.load.seconds;
+}
+
 /** Protection helped if every protected run answered more in time than the bare one, and next to nothing late. */
 export function verdictOf(workload: Workload, all: readonly PhaseResult[]): Verdict {
   const results = all.filter((result) => result.workload === workload);
-  const perSecond = (result: PhaseResult | undefined): number =>
-    result?.load === undefined ? 0 : result.load.inTime / result.load.seconds;
   const bare = perSecond(results.find(({ protection }) => protection === 'bare'));
   const guarded = results.filter(({ protection }) => protection !== 'bare');
   const unhelped = guarded.filter((result) => {
