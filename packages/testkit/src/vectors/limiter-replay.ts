@@ -54,7 +54,7 @@ export function replayLimiter(
     admits: (inflight, nowUs) => engine.admits(inflight, nowUs, Number.POSITIVE_INFINITY),
     complete: (code, latencyUs, nowUs) => engine.record(OUTCOMES[code], latencyUs, nowUs, 1),
   }));
-  if (isWhole(file)) {
+  if (replaysThroughGuard(file)) {
     try {
       replayOn(file, scriptOf(file), guarded);
     } catch (error) {
@@ -160,7 +160,7 @@ function guarded(limiter: Limiter, clock: { nowUs(): number }): Entrance {
  * True if the file has recorded streams and they tell a whole story: every completion is that of an admitted request, and
  * every request counts those still out. Only then can a guard live through them.
  */
-function isWhole(file: VectorRecord): boolean {
+export function replaysThroughGuard(file: VectorRecord): boolean {
   const rows = file.list('rows') as readonly (readonly unknown[])[];
   const expected = file.list('expect');
   const out = new Map<number, number>();
