@@ -1,7 +1,8 @@
 import { BreakerOpenError, RejectedError, rejected, TimeoutError } from '../errors.js';
-import { numberIn, objectOf, oneOf } from '../options.js';
+import { knownKeys, numberIn, objectOf, oneOf } from '../options.js';
 import type { Outcome } from '../outcome.js';
 import type { TimerHandle, Timers } from '../timers.js';
+import { onAbort } from './on-abort.js';
 import type { Entry, Permit } from './permit.js';
 import { PRIORITIES, type Priority } from './priority.js';
 
@@ -72,8 +73,11 @@ export async function executeGuarded<T>(
   return await runBounded(entry, fn, guard.name, timeoutMs, signal, timers);
 }
 
+const KNOWN = { timeoutMs: true, signal: true, priority: true };
+
 function checked(options: ExecuteOptions): ExecuteOptions {
   const { timeoutMs, signal, priority } = objectOf('execute options', options);
+  knownKeys('execute', options, KNOWN);
   if (timeoutMs !== undefined) numberIn('execute.timeoutMs', timeoutMs, 0, Number.MAX_SAFE_INTEGER);
   if (priority !== undefined) oneOf('execute.priority', priority, PRIORITIES);
   if (signal !== undefined) objectOf('execute.signal', signal);
@@ -114,7 +118,7 @@ function runBounded<T>(
     const forget = (): void => {
       if (timer !== undefined) timers.clearTimeout(timer);
       timer = undefined;
-      signal?.removeEventListener('abort', aborted);
+      forgetSignal?.();
     };
     const cut = (outcome: Outcome, reason: unknown): void => {
       cutShort = outcome;
@@ -124,15 +128,14 @@ function runBounded<T>(
       reject(reason);
       context.end(reason);
     };
-    const aborted = (): void => cut('abandoned', signal?.reason);
-
     if (timeoutMs !== undefined) {
       timer = timers.setTimeout(() => {
         timer = undefined;
         cut('failure', new TimeoutError(name, timeoutMs));
       }, timeoutMs);
     }
-    signal?.addEventListener('abort', aborted, { once: true });
+    const forgetSignal =
+      signal === undefined ? undefined : onAbort(signal, () => cut('abandoned', signal.reason));
 
     const work = call(fn, context);
     const ended = (outcome: Outcome): void => {

@@ -206,7 +206,8 @@ export class CallGuard implements Guard, Issuer {
 
   tryAcquire(options: AcquireOptions = NOTHING_KNOWN): Entry {
     const nowUs = this.#clock.nowUs();
-    const { arrivedUs = nowUs, timeoutMs, priority: asked } = options;
+    const { arrivedUs: stamp = nowUs, timeoutMs, priority: asked } = options;
+    const arrivedUs = stamp <= nowUs ? stamp : nowUs; // NaN too
     const priority = asked === 'critical' || asked === 'sheddable' ? asked : 'default';
     const remainingUs = timeoutMs === undefined ? Infinity : leftUs(timeoutMs, nowUs - arrivedUs);
 
@@ -320,7 +321,8 @@ export class CallGuard implements Guard, Issuer {
     const { epoch } = permit;
     this.#takeBack(permit, nowUs);
     this.#meter.finished++;
-    const latencyUs = Math.max(0, Math.floor(nowUs - permit.arrivedUs - excludedUs));
+    const ownUs = nowUs - permit.arrivedUs;
+    const latencyUs = excludedUs > 0 ? Math.max(0, Math.floor(ownUs - excludedUs)) : ownUs;
     switch (outcome) {
       case 'success':
         this.#success++;
