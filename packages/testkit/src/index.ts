@@ -1,6 +1,31 @@
 export { seededRandom } from './seeded-random.js';
 export { type Question, type Sample, SpyLimiter } from './spy-limiter.js';
+export {
+  closedPort,
+  hang,
+  ok,
+  refuse,
+  reset,
+  resetMidBody,
+  type SeenRequest,
+  type SilentHost,
+  startSilentHost,
+  startTestServer,
+  status,
+  type TestServer,
+} from './suites/client-adapter-servers.js';
+export { type LimiterSubject, limiterSuite } from './suites/limiter.js';
+export { eventually, RawClient } from './suites/raw-client.js';
+export { serverAdapterCases } from './suites/server-adapter.js';
+export type {
+  ServerAdapterHarness,
+  SuiteApp,
+  SuiteCase,
+  SuiteHandler,
+  SuiteLimit,
+  SuiteLimitOptions,
+  SuiteServer,
+} from './suites/server-adapter-harness.js';
 export { runVectorFiles, type VectorRun } from './vectors/run-vector-files.js';
 export { Difference, same, type VectorKind, VectorRecord } from './vectors/vector-file.js';
-export { type LimiterSubject, limiterSuite } from './suites/limiter.js';
 export { settle, VirtualClock } from './virtual-clock.js';
