@@ -42,6 +42,7 @@ export {
   rejectionBody,
   retryAfterSeconds,
 } from './admission/rejection.js';
+export { ClosedError } from './admission/take-line.js';
 export {
   type Breaker,
   type BreakerChange,
@@ -65,7 +66,6 @@ export {
   type StrictRecoveryState,
 } from './breaker/cluster-recovery.js';
 export { type BreakerOptions, createBreaker } from './breaker/create.js';
-export { ClosedError } from './admission/take-line.js';
 export { type Clock, systemClock } from './clock.js';
 export {
   BRPC_CODES,
@@ -114,6 +114,12 @@ export {
 } from './limiter/max-concurrency.js';
 export type { TimeoutStrictOptions } from './limiter/timeout-strict.js';
 export { LATENCY_RELATIVE_ERROR } from './metrics/latency-histogram.js';
+export {
+  METRICS,
+  type MetricDefinition,
+  type MetricSample,
+  uniquelyNamed,
+} from './metrics/names.js';
 export type * from './metrics/snapshot.js';
 export {
   booleanOf,
@@ -128,7 +134,6 @@ export {
 } from './options.js';
 export type { Outcome } from './outcome.js';
 export { type Random, systemRandom } from './random.js';
-export { systemTimers, type TimerHandle, type Timers } from './timers.js';
 export { Bucket } from './rate/bucket.js';
 export type { BucketLaw } from './rate/law.js';
 export {
@@ -141,3 +146,4 @@ export {
 } from './rate/store.js';
 export { TokenBucketLaw } from './rate/token-bucket.js';
 export { SmoothBurstyLaw, SmoothWarmUpLaw, WarmUpCurve, WarmUpLaw } from './rate/warm-up.js';
+export { systemTimers, type TimerHandle, type Timers } from './timers.js';

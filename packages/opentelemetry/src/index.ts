@@ -1,0 +1,1 @@
+export { type ObserveOptions, observeMetrics } from './observe-metrics.js';

@@ -1,0 +1,56 @@
+import {
+  type Registry as ElimitRegistry,
+  METRICS,
+  processRegistry,
+  uniquelyNamed,
+} from '@elimit/core';
+import type { Counter, Gauge, Registry } from 'prom-client';
+import * as client from 'prom-client';
+
+export interface CollectOptions {
+  /** Where the metrics are registered. @default prom-client's global register */
+  readonly register?: Registry | undefined;
+  /** Whose members are read. @default the process's registry */
+  readonly registry?: ElimitRegistry | undefined;
+}
+
+/**
+ * Registers every metric of elimit with prom-client. They are read when Prometheus scrapes, and cost
+ * nothing in between. Calling it again for the same register does nothing.
+ */
+export function collectMetrics(options: CollectOptions = {}): void {
+  const register = options.register ?? client.register;
+  const source = options.registry ?? processRegistry();
+  for (const metric of METRICS) {
+    if (register.getSingleMetric(metric.name) !== undefined) continue;
+    const Instrument = metric.kind === 'counter' ? client.Counter : client.Gauge;
+    const instrument: Gauge | Counter = new Instrument({
+      name: metric.name,
+      help: metric.help,
+      labelNames: [...metric.labelNames],
+      registers: [],
+      collect() {
+        // what has gone since the last scrape must not stay; totals are read, not counted here
+        this.reset();
+        for (const { name, snapshot } of readAll(source)) {
+          for (const { value, labels } of metric.samples(snapshot, name)) this.inc(labels, value);
+        }
+      },
+    });
+    register.registerMetric(instrument);
+  }
+}
+
+type Named = ReturnType<typeof uniquelyNamed>;
+const readings = new WeakMap<ElimitRegistry, Named>();
+
+/** All snapshots, taken once per scrape: its metrics are collected in one turn, and agree with each other. */
+function readAll(source: ElimitRegistry): Named {
+  let named = readings.get(source);
+  if (named === undefined) {
+    named = uniquelyNamed(source.sources().map((member) => member.snapshot()));
+    readings.set(source, named);
+    queueMicrotask(() => readings.delete(source));
+  }
+  return named;
+}
