@@ -69,8 +69,13 @@ class Ticket extends AsyncResource {
 
   /** The client has left, or somebody else has answered. */
   get gone(): boolean {
-    const socket = this.req.socket as Socket | undefined;
-    return (socket?.destroyed ?? false) || this.res.destroyed || this.res.writableEnded;
+    const { req, res } = this;
+    const socket = req.socket as Socket | undefined;
+    // the socket goes later than the request if an answer before this one is still being written;
+    // `req.destroyed` would be true for a body that was read to its end, too
+    return (
+      (socket?.destroyed ?? false) || req.readableAborted || res.destroyed || res.writableEnded
+    );
   }
 
   abandon(): void {
@@ -230,7 +235,7 @@ export class DispatchQueue {
   #push(ticket: Ticket, priority: DispatchPriority): void {
     this.#queued++;
     this.#fifo(priority).push(ticket);
-    this.#count(+1);
+    this.#count(1);
     if (this.#waiting > this.#longest) this.#longest = this.#waiting;
   }
 
