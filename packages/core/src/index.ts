@@ -112,6 +112,7 @@ export {
   registerLimiter,
   type TimeoutLimit,
 } from './limiter/max-concurrency.js';
+export type { TimeoutOptions } from './limiter/timeout.js';
 export type { TimeoutStrictOptions } from './limiter/timeout-strict.js';
 export { LATENCY_RELATIVE_ERROR } from './metrics/latency-histogram.js';
 export {

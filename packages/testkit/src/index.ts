@@ -29,3 +29,4 @@ export type {
 export { runVectorFiles, type VectorRun } from './vectors/run-vector-files.js';
 export { Difference, same, type VectorKind, VectorRecord } from './vectors/vector-file.js';
 export { settle, VirtualClock } from './virtual-clock.js';
+export { type StoreHealth, TestRateStore } from './test-rate-store.js';

@@ -5,6 +5,7 @@ import { breakerVectors } from './breaker.js';
 import { maxConcurrencyValueVectors } from './max-concurrency-value.js';
 import { recoverVectors } from './recover.js';
 import { timeoutVectors } from './timeout.js';
+import { smoothVectors, tokenBucketVectors, warmUpCurveVectors } from './token-bucket.js';
 import { brief, Difference, same, type VectorKind, VectorRecord } from './vector-file.js';
 
 /** Every kind of file there is a replay for. */
@@ -14,6 +15,9 @@ const KINDS: readonly VectorKind[] = [
   breakerVectors,
   recoverVectors,
   maxConcurrencyValueVectors,
+  tokenBucketVectors,
+  smoothVectors,
+  warmUpCurveVectors,
 ];
 
 /** What a run found. */

@@ -1,0 +1,311 @@
+import type { Clock } from '../clock.js';
+import type { FlagSnapshot, RateLimiterSnapshot } from '../metrics/snapshot.js';
+import { Bucket } from '../rate/bucket.js';
+import { type BucketLaw, refillUs } from '../rate/law.js';
+import { MemoryStore } from '../rate/memory-store.js';
+import { costOf, RateBook } from './rate-book.js';
+import type { RateDecision, RateLimiter, TakeOptions } from './rate-contract.js';
+import {
+  burstOf,
+  lawOf,
+  type ResolvedRateOptions,
+  rateOf,
+  resolveRateChange,
+} from './rate-options.js';
+import { ClosedError, maxWaitOf, TakeLine, tooLong } from './take-line.js';
+
+/** The one bucket's line stands under this; keys are strings. */
+type LineKey = string | undefined;
+
+/** A rate limiter of this process. Made by `createRateLimiter`. */
+export class LocalRateLimiter implements RateLimiter {
+  // set once
+  readonly #options: ResolvedRateOptions;
+  readonly #clock: Clock;
+  readonly #book: RateBook;
+  readonly #law: BucketLaw;
+  readonly #one: Bucket;
+  readonly #keyed: MemoryStore;
+  // moves with waiting takes and by hand
+  readonly #lines = new Map<LineKey, TakeLine>();
+  #startupEndsUs: number;
+  #hasKeys = false;
+
+  constructor(options: ResolvedRateOptions) {
+    this.#options = options;
+    this.#clock = options.clock;
+    this.#book = new RateBook(options);
+    const nowUs = options.clock.nowUs();
+    const { startup } = options;
+    const fromStart = startup === undefined ? options : { ...options, burst: startup.burst };
+    this.#law = lawOf(fromStart);
+    this.#startupEndsUs =
+      startup === undefined ? Number.POSITIVE_INFINITY : nowUs + Math.round(startup.forMs * 1000);
+    this.#one = new Bucket(this.#law, nowUs);
+    this.#keyed = new MemoryStore(lawOf(fromStart), options.maxKeys, this.#book.seed);
+  }
+
+  get name(): string {
+    return this.#book.name;
+  }
+
+  get rate(): number {
+    return this.#law.rate;
+  }
+
+  get burst(): number {
+    return this.#law.burst;
+  }
+
+  tryTake(n = 1, key?: string): boolean {
+    costOf(n);
+    const nowUs = this.#now();
+    if (this.#takeUs(n, key, nowUs) === 0) {
+      this.#book.granted++;
+      return true;
+    }
+    return this.#book.refused(key, nowUs);
+  }
+
+  check(n = 1, key?: string): RateDecision {
+    costOf(n);
+    const nowUs = this.#now();
+    const waitUs = this.#takeUs(n, key, nowUs);
+    const granted = waitUs === 0 || this.#book.refused(key, nowUs);
+    if (waitUs === 0) this.#book.granted++;
+    const paidAtUs = this.#paidAtUs(key, nowUs);
+    return {
+      granted,
+      remaining: Math.max(0, this.#tokens(key, nowUs)),
+      burst: this.#law.burst,
+      resetMs: Math.max(0, paidAtUs - nowUs) / 1000,
+      retryAfterMs: granted ? 0 : waitUs / 1000,
+    };
+  }
+
+  take(n = 1, options: TakeOptions = {}): Promise<void> {
+    return new Promise((resolve) => resolve(this.#take(n, options)));
+  }
+
+  reserve(n = 1, key?: string): number {
+    costOf(n);
+    const nowUs = this.#now();
+    const counted = key === undefined ? undefined : this.#counted(key);
+    const waitUs =
+      counted === undefined
+        ? this.#one.reserve(n, nowUs)
+        : this.#keyed.reserveAt(this.#keyed.find(counted, nowUs), n, nowUs);
+    if (waitUs < Number.POSITIVE_INFINITY) this.#book.granted++;
+    else this.#book.refused(key, nowUs);
+    return waitUs / 1000;
+  }
+
+  refund(n = 1, key?: string): void {
+    costOf(n);
+    const nowUs = this.#now();
+    if (key === undefined) this.#one.refund(n, nowUs);
+    else this.#keyed.refundAt(this.#keyed.find(this.#counted(key), nowUs), n, nowUs);
+    this.#serveLine(key);
+  }
+
+  tokens(key?: string): number {
+    return this.#tokens(key, this.#now());
+  }
+
+  reset(key?: string): void {
+    const nowUs = this.#now();
+    if (key === undefined) this.#one.reset(nowUs);
+    else this.#keyed.reset(this.#counted(key), nowUs);
+    this.#serveLine(key);
+  }
+
+  setRate(rate: number): void {
+    const { rate: before, burst } = this.#law;
+    // Guava's burst is counted in seconds
+    const seconds = this.#options.strict && this.#options.warmUpMs === 0;
+    this.#retune(rateOf('rate', rate), seconds ? (burst * rate) / before : burst);
+  }
+
+  setBurst(burst: number): void {
+    this.#retune(this.#law.rate, burstOf('burst', burst));
+  }
+
+  snapshot(): RateLimiterSnapshot {
+    const nowUs = this.#now();
+    this.#keyed.prune(nowUs);
+    let waiting = 0;
+    for (const line of this.#lines.values()) waiting += line.size;
+    const { granted, rejected, wouldReject } = this.#book;
+    return {
+      type: 'rateLimiter',
+      name: this.name,
+      rate: this.#law.rate,
+      burst: this.#law.burst,
+      tokens: this.#hasKeys ? -1 : this.#one.tokens(nowUs),
+      keys: this.#hasKeys ? this.#keyed.size : 1,
+      granted,
+      rejected,
+      wouldReject,
+      waiting,
+      mode: 'memory',
+    };
+  }
+
+  flags(): FlagSnapshot[] {
+    const { warmUpMs, coldFactor, startup, strict, maxKeys, revealKeys } = this.#options;
+    const { rate, burst } = this.#law;
+    const { dryRun } = this.#book;
+    return this.#book.flags({
+      rate,
+      burst,
+      warmUpMs,
+      coldFactor,
+      startup,
+      strict,
+      maxKeys,
+      dryRun,
+      revealKeys,
+    });
+  }
+
+  configure(partial: Readonly<Record<string, unknown>>): void {
+    const change = resolveRateChange(partial, this.#law);
+    if (change.storePolicy !== undefined || change.storeTimeoutMs !== undefined) {
+      throw new TypeError('rate.configure: this limiter has no store');
+    }
+    this.#refuseStop(change.rate);
+    this.#book.dryRun = change.dryRun ?? this.#book.dryRun;
+    this.#retune(change.rate, change.burst);
+    this.#book.configured(partial);
+  }
+
+  close(): Promise<void> {
+    this.#options.registry?.remove(this);
+    for (const line of this.#lines.values()) {
+      line.sleep();
+      while (line.size > 0) line.turnAway(new ClosedError(`rate limiter ${this.name} was closed`));
+    }
+    this.#lines.clear();
+    return Promise.resolve();
+  }
+
+  /** The time, after the start-up burst has been put away if it is over. */
+  #now(): number {
+    const nowUs = this.#clock.nowUs();
+    if (nowUs >= this.#startupEndsUs) {
+      this.#startupEndsUs = Number.POSITIVE_INFINITY;
+      this.#retune(this.#law.rate, this.#options.burst);
+    }
+    return nowUs;
+  }
+
+  #counted(key: string): string {
+    this.#hasKeys = true;
+    return this.#book.keyOf(key);
+  }
+
+  #takeUs(n: number, key: LineKey, nowUs: number): number {
+    if (n === 0) return 0;
+    if (this.#lines.size > 0) {
+      const line = this.#lines.get(key);
+      if (line !== undefined) return this.#behindUs(line, n, key, nowUs);
+    }
+    if (key === undefined) return this.#one.take(n, nowUs);
+    return this.#keyed.takeAt(this.#keyed.find(this.#counted(key), nowUs), n, nowUs);
+  }
+
+  /** How long for `n` more behind those who wait already; never 0. */
+  #behindUs(line: TakeLine, n: number, key: LineKey, nowUs: number): number {
+    if (n > this.#law.burst && !this.#options.strict) return Number.POSITIVE_INFINITY;
+    const missing = line.asked + n - this.#tokens(key, nowUs);
+    return refillUs(missing, this.#law.rate);
+  }
+
+  #waitUs(n: number, key: LineKey, nowUs: number): number {
+    if (key === undefined) return this.#one.waitUs(n, nowUs);
+    return this.#keyed.waitAt(this.#keyed.find(this.#counted(key), nowUs), n, nowUs);
+  }
+
+  #tokens(key: LineKey, nowUs: number): number {
+    if (key === undefined) return this.#one.tokens(nowUs);
+    return this.#keyed.tokensAt(this.#keyed.find(this.#counted(key), nowUs), nowUs);
+  }
+
+  #paidAtUs(key: LineKey, nowUs: number): number {
+    if (key === undefined) return this.#one.paidAtUs();
+    return this.#keyed.paidAtUs(this.#keyed.find(this.#counted(key), nowUs));
+  }
+
+  #take(n: number, options: TakeOptions): Promise<void> | undefined {
+    costOf(n);
+    const { key, signal } = options;
+    const maxWaitMs = maxWaitOf(options);
+    signal?.throwIfAborted();
+    const nowUs = this.#now();
+    const waitUs = this.#takeUs(n, key, nowUs);
+    if (waitUs === 0) {
+      this.#book.granted++;
+      return undefined;
+    }
+    if (n > this.#law.burst && !this.#options.strict) throw this.#tooLarge(n);
+    const late = (): Error => {
+      const atUs = this.#now();
+      this.#book.refused(key, atUs);
+      return tooLong(this.name, Math.ceil(this.#waitUs(n, key, atUs) / 1000));
+    };
+    if (waitUs / 1000 > maxWaitMs && this.#law.rate > 0) {
+      if (this.#book.refused(key, nowUs)) return undefined; // a dry run
+      throw tooLong(this.name, Math.ceil(waitUs / 1000));
+    }
+    const line = this.#lines.get(key) ?? new TakeLine(this.#options.timers);
+    this.#lines.set(key, line);
+    const joined = line.join(n, options, late, () => this.#serveLine(key));
+    if (line.size === 1) this.#serveLine(key);
+    return joined;
+  }
+
+  #tooLarge(n: number): RangeError {
+    return new RangeError(
+      `n must be at most the burst, ${this.#law.burst}, got ${n}: it would wait for ever`,
+    );
+  }
+
+  /** Gives to those who wait what is there, and sleeps until the next one's tokens are. */
+  #serveLine(key: LineKey): void {
+    const line = this.#lines.get(key);
+    if (line === undefined) return;
+    for (let first = line.first; first !== undefined; first = line.first) {
+      const nowUs = this.#now();
+      const waitUs =
+        key === undefined
+          ? this.#one.take(first.n, nowUs)
+          : this.#keyed.takeAt(this.#keyed.find(this.#counted(key), nowUs), first.n, nowUs);
+      if (waitUs === 0) {
+        this.#book.granted++;
+        line.serve();
+      } else if (first.n > this.#law.burst && !this.#options.strict) {
+        line.turnAway(this.#tooLarge(first.n)); // the burst was lowered meanwhile
+      } else {
+        line.wake(waitUs / 1000, () => this.#serveLine(key));
+        return;
+      }
+    }
+    line.sleep();
+    this.#lines.delete(key);
+  }
+
+  #refuseStop(rate: number): void {
+    if (this.#options.strict && rate === 0) {
+      throw new RangeError('rate must be more than 0 with strict: Guava knows no stop');
+    }
+  }
+
+  #retune(rate: number, burst: number): void {
+    if (rate === this.#law.rate && burst === this.#law.burst) return;
+    this.#refuseStop(rate);
+    const nowUs = this.#clock.nowUs();
+    this.#one.retune(rate, burst, nowUs);
+    this.#keyed.retune(rate, burst, nowUs);
+    for (const key of this.#lines.keys()) this.#serveLine(key);
+  }
+}

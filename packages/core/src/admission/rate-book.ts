@@ -1,0 +1,116 @@
+import { type OnEvent, quiet } from '../events.js';
+import type { FlagSnapshot } from '../metrics/snapshot.js';
+import { numberIn } from '../options.js';
+import { hash } from '../rate/memory-store.js';
+import { RATE_LIMITER_DEFAULTS, type ResolvedRateOptions } from './rate-options.js';
+
+/** An event at most this often for refusals. */
+const TELL_EVERY_US = 1_000_000;
+/** Longer keys are counted by a hash: a key is a name, not a place to keep things. */
+const LONGEST_KEY = 256;
+
+const MEANINGS: Readonly<Record<string, string>> = {
+  rate: 'tokens per second',
+  burst: 'the most tokens saved',
+  warmUpMs: 'time from cold to the full rate',
+  coldFactor: 'what a token costs when cold, in stable prices',
+  startup: 'a larger burst for the first moments',
+  strict: 'Guava’s smooth limiter to the microsecond',
+  maxKeys: 'the most keys held in memory',
+  storePolicy: 'what checks do while the store is down',
+  storeTimeoutMs: 'how long one check waits for the store',
+  front: 'a looser limit of this process, asked first',
+  dryRun: 'decides and counts, lets everything through',
+  revealKeys: 'puts keys into events as they are',
+};
+const LIVE = new Set(['rate', 'burst', 'dryRun', 'storePolicy', 'storeTimeoutMs']);
+
+/** The cost of a call, if it is a finite number of at least 0; anything else throws and takes nothing. */
+export function costOf(n: unknown): number {
+  return numberIn('n', n, 0, Number.MAX_VALUE);
+}
+
+/** Counts what a rate limiter decides, and tells about it: what both of its forms do alike. */
+export class RateBook {
+  readonly name: string;
+  readonly seed: number;
+  granted = 0;
+  rejected = 0;
+  wouldReject = 0;
+  dryRun: boolean;
+  readonly #revealKeys: boolean;
+  readonly #onEvent: OnEvent | undefined;
+  readonly #warned = new Set<string>();
+  #untold = 0;
+  #tellFromUs = Number.NEGATIVE_INFINITY;
+
+  constructor(options: ResolvedRateOptions) {
+    this.name = options.name;
+    this.dryRun = options.dryRun;
+    this.#revealKeys = options.revealKeys;
+    this.#onEvent = quiet(options.onEvent);
+    // keys are hashed with a seed of this limiter, so that nobody outside can aim at a collision
+    this.seed = Math.floor(options.random() * 2 ** 32);
+  }
+
+  /** The key as it is counted: as it is, or its hash if it is very long. Anything but a string throws. */
+  keyOf(key: string): string {
+    if (typeof key !== 'string') throw new TypeError(`key must be a string, got ${typeof key}`);
+    if (key.length <= LONGEST_KEY) return key;
+    return `#${key.length}:${this.#hashed(key)}`;
+  }
+
+  /** Counts a refusal; true if a dry run lets it through. */
+  refused(key: string | undefined, nowUs: number): boolean {
+    if (this.dryRun) this.wouldReject++;
+    else this.rejected++;
+    if (this.#onEvent !== undefined) this.#tell(key, nowUs, this.#onEvent);
+    return this.dryRun;
+  }
+
+  mode(from: string, to: string, cause: string): void {
+    this.#onEvent?.({ type: 'mode', name: this.name, from, to, cause });
+  }
+
+  configured(changed: Readonly<Record<string, unknown>>): void {
+    this.#onEvent?.({ type: 'configure', name: this.name, changed: { ...changed } });
+  }
+
+  /** Once for each code. */
+  warn(code: string, message: string): void {
+    if (this.#warned.has(code)) return;
+    this.#warned.add(code);
+    this.#onEvent?.({ type: 'warning', code, name: this.name, message });
+  }
+
+  flags(values: Readonly<Record<string, unknown>>): FlagSnapshot[] {
+    return Object.entries(values).map(([name, value]) => ({
+      name,
+      value,
+      default: (RATE_LIMITER_DEFAULTS as Record<string, unknown>)[name],
+      meaning: MEANINGS[name] ?? '',
+      live: LIVE.has(name),
+    }));
+  }
+
+  #hashed(key: string): string {
+    const low = hash(key, this.seed).toString(16).padStart(8, '0');
+    return hash(key, ~this.seed).toString(16).padStart(8, '0') + low;
+  }
+
+  #tell(key: string | undefined, nowUs: number, onEvent: OnEvent): void {
+    this.#untold++;
+    if (nowUs < this.#tellFromUs) return;
+    const count = this.#untold;
+    this.#untold = 0;
+    this.#tellFromUs = nowUs + TELL_EVERY_US;
+    const shown = key === undefined || this.#revealKeys ? key : this.#hashed(key);
+    onEvent({
+      type: 'reject',
+      name: this.name,
+      reason: 'rate',
+      count,
+      ...(shown !== undefined && { key: shown }),
+    });
+  }
+}

@@ -1,0 +1,123 @@
+import { type Rejection, rejected } from '../errors.js';
+import { numberIn } from '../options.js';
+import type { TimerHandle, Timers } from '../timers.js';
+import type { TakeOptions } from './rate-contract.js';
+
+/** Thrown at those who wait when what they wait for is closed. */
+export class ClosedError extends Error {
+  override readonly name = 'ClosedError';
+  readonly code = 'ERR_CLOSED';
+}
+
+/** One call of `take` that waits for its tokens. */
+export interface Waiter {
+  readonly n: number;
+  readonly resolve: () => void;
+  readonly reject: (reason: Error) => void;
+}
+
+interface Place extends Waiter {
+  readonly leave: () => void;
+}
+
+/** The most a `take` waits, in milliseconds; `Infinity` for no end. Anything else throws. */
+export function maxWaitOf(options: TakeOptions): number {
+  const { maxWaitMs } = options;
+  if (maxWaitMs === undefined || maxWaitMs === Number.POSITIVE_INFINITY) {
+    return Number.POSITIVE_INFINITY;
+  }
+  return numberIn('maxWaitMs', maxWaitMs, 0, Number.MAX_SAFE_INTEGER);
+}
+
+/** The refusal of a `take` that would wait too long. */
+export function tooLong(name: string, waitMs: number): Error {
+  const rejection: Rejection = { admitted: false, reason: 'rate', retryAfterMs: waitMs, name };
+  return rejected(rejection);
+}
+
+/**
+ * Those who wait for one key, first come first served. Holds a timer only for as long as somebody
+ * waits: one for whoever is first, and one for each wait that has an end.
+ */
+export class TakeLine {
+  readonly #timers: Timers;
+  readonly #places = new Set<Place>();
+  #asked = 0;
+  #alarm: TimerHandle;
+
+  constructor(timers: Timers) {
+    this.#timers = timers;
+  }
+
+  get size(): number {
+    return this.#places.size;
+  }
+
+  /** Tokens asked for by all who wait. */
+  get asked(): number {
+    return this.#places.size === 0 ? 0 : this.#asked; // no dust of sums once it is empty
+  }
+
+  get first(): Waiter | undefined {
+    return this.#places.values().next().value;
+  }
+
+  /** Waits at the end of the line. `left` is told when a place becomes free by abort or by time. */
+  join(n: number, options: TakeOptions, late: () => Error, left: () => void): Promise<void> {
+    const { signal } = options;
+    const maxWaitMs = maxWaitOf(options);
+    return new Promise<void>((resolve, reject) => {
+      let deadline: TimerHandle;
+      const leave = (): void => {
+        if (!this.#places.delete(place)) return;
+        this.#asked -= n;
+        signal?.removeEventListener('abort', aborted);
+        if (deadline !== undefined) this.#timers.clearTimeout(deadline);
+      };
+      const giveUp = (reason: Error): void => {
+        leave();
+        reject(reason);
+        left();
+      };
+      const aborted = (): void => giveUp(signal?.reason as Error); // whatever it is, it is the caller's own
+      const place: Place = { n, resolve, reject, leave };
+      if (this.#places.size === 0) this.#asked = 0;
+      this.#places.add(place);
+      this.#asked += n;
+      signal?.addEventListener('abort', aborted, { once: true });
+      if (maxWaitMs < Number.POSITIVE_INFINITY) {
+        deadline = this.#timers.setTimeout(() => giveUp(late()), maxWaitMs);
+      }
+    });
+  }
+
+  /** The first one has its tokens. */
+  serve(): void {
+    const place = this.#places.values().next().value;
+    place?.leave();
+    place?.resolve();
+  }
+
+  /** The first one can never have them. */
+  turnAway(reason: Error): void {
+    const place = this.#places.values().next().value;
+    place?.leave();
+    place?.reject(reason);
+  }
+
+  /** Calls back after `waitMs`, in place of any earlier call; not at all for `Infinity`. */
+  wake(waitMs: number, callback: () => void): void {
+    this.sleep();
+    if (waitMs === Number.POSITIVE_INFINITY) return;
+    this.#alarm = this.#timers.setTimeout(() => {
+      this.#alarm = undefined;
+      callback();
+    }, waitMs);
+  }
+
+  /** No call back any more. */
+  sleep(): void {
+    if (this.#alarm !== undefined) this.#timers.clearTimeout(this.#alarm);
+    this.#alarm = undefined;
+  }
+}
