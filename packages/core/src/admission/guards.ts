@@ -94,7 +94,10 @@ class MethodGuards implements Guards {
     const declared = Object.entries<MaxConcurrency>(
       objectOf('guards.methods', methods ?? GUARDS_DEFAULTS.methods),
     );
-    for (const [, value] of declared) parseMaxConcurrency(value);
+    for (const [name, value] of declared) {
+      textOf('guards method name', name);
+      parseMaxConcurrency(value);
+    }
     this.server = new CallGuard(
       {
         ...common,
@@ -119,7 +122,7 @@ class MethodGuards implements Guards {
   }
 
   setMaxConcurrency(name: string, value: MaxConcurrency): void {
-    const guard = this.#byName.get(name);
+    const guard = this.#byName.get(textOf('guards method name', name));
     if (guard !== undefined) guard.configure({ limit: value });
     else this.#make(name, value);
   }
@@ -147,7 +150,7 @@ class MethodGuards implements Guards {
   }
 
   #make(name: string, limit: MaxConcurrency): CallGuard {
-    const guard = this.#build(textOf('guards method name', name), limit);
+    const guard = this.#build(name, limit);
     this.#byName.set(name, guard);
     return guard;
   }

@@ -19,31 +19,25 @@ export interface Registry {
 
 /** A registry of one's own, for tests or for two services in one process. */
 export function createRegistry(): Registry {
+  // no WeakMap from source to ref: each minor collection would walk all of it, and coming and going would be slow
   const members = new Set<WeakRef<SnapshotSource>>();
-  const refs = new WeakMap<SnapshotSource, WeakRef<SnapshotSource>>();
   const gone = new FinalizationRegistry<WeakRef<SnapshotSource>>((ref) => members.delete(ref));
   return {
     add(source) {
-      if (refs.has(source)) return;
       const ref = new WeakRef(source);
-      refs.set(source, ref);
       members.add(ref);
-      gone.register(source, ref, ref);
+      gone.register(source, ref);
     },
     remove(source) {
-      const ref = refs.get(source);
-      if (ref === undefined) return;
-      refs.delete(source);
-      members.delete(ref);
-      gone.unregister(ref);
+      for (const ref of members) if (ref.deref() === source) members.delete(ref);
     },
     sources() {
-      const alive: SnapshotSource[] = [];
+      const alive = new Set<SnapshotSource>(); // one that was added twice is listed once
       for (const ref of members) {
         const source = ref.deref();
-        if (source !== undefined) alive.push(source);
+        if (source !== undefined) alive.add(source);
       }
-      return alive;
+      return [...alive];
     },
   };
 }

@@ -39,15 +39,16 @@ export class RateMeter {
   }
 
   finishedPerSecond(nowUs: number): number {
+    this.roll(nowUs);
     return this.#perSecond(this.#finished, this.finished, nowUs);
   }
 
   refusedPerSecond(nowUs: number): number {
+    this.roll(nowUs);
     return this.#perSecond(this.#refused, this.refused, nowUs);
   }
 
   #perSecond(slots: readonly number[], present: number, nowUs: number): number {
-    this.roll(nowUs);
     let sum = present;
     // the slot that is being counted still holds what it had a round ago
     for (let i = 0; i < SLOTS; i++) if (i !== this.#slot) sum += slots[i] as number;

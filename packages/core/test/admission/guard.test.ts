@@ -408,7 +408,12 @@ describe('events', () => {
 
   it('tell of changed settings, after the change', () => {
     let seen = 0;
-    const { guard } = make({ limit: 5, onEvent: () => void (seen = guard.maxConcurrency) });
+    const { guard } = make({
+      limit: 5,
+      onEvent: () => {
+        seen = guard.maxConcurrency;
+      },
+    });
     guard.configure({ limit: 6 });
     expect(seen).toBe(6);
   });

@@ -1,0 +1,59 @@
+// One arm of breaker.ts: `node breaker-arm.mjs NAME` prints the nanoseconds per call as JSON. Plain JavaScript, so
+// that plain node runs it on the built packages, with no transform in between.
+import { CircuitBreaker } from '@elimit/core';
+import {
+  ConsecutiveBreaker,
+  CountBreaker,
+  circuitBreaker,
+  handleAll,
+  SamplingBreaker,
+} from 'cockatiel';
+import Opossum from 'opossum';
+
+const registry = false;
+const work = async () => 1;
+const HALF_OPEN = { halfOpenAfter: 10_000 };
+const cockatiel = (breaker) => {
+  const policy = circuitBreaker(handleAll, { ...HALF_OPEN, breaker });
+  return () => policy.execute(work);
+};
+
+const arms = {
+  bare: () => () => work(),
+  elimit: () => {
+    const breaker = new CircuitBreaker({ registry });
+    return () => breaker.execute(work);
+  },
+  'elimit strict': () => {
+    const breaker = new CircuitBreaker({ strict: true, registry });
+    return () => breaker.execute(work);
+  },
+  'elimit, no clock': () => {
+    let us = 0;
+    const breaker = new CircuitBreaker({ clock: { nowUs: () => us++ }, registry });
+    return () => breaker.execute(work);
+  },
+  'cockatiel consecutive': () => cockatiel(new ConsecutiveBreaker(5)),
+  'cockatiel sampling': () => cockatiel(new SamplingBreaker({ threshold: 0.2, duration: 30_000 })),
+  'cockatiel count': () => cockatiel(new CountBreaker({ threshold: 0.2, size: 100 })),
+  opossum: () => {
+    const breaker = new Opossum(work, { timeout: false });
+    return () => breaker.fire();
+  },
+};
+
+const call = arms[process.argv[2]]();
+const CALLS = 200_000;
+
+async function round(calls) {
+  const from = process.hrtime.bigint();
+  for (let i = 0; i < calls; i++) await call();
+  return Number(process.hrtime.bigint() - from) / calls;
+}
+
+for (let i = 0; i < 3; i++) await round(CALLS);
+const rounds = [];
+for (let i = 0; i < 11; i++) rounds.push(await round(CALLS));
+rounds.sort((a, b) => a - b);
+console.log(JSON.stringify({ ns: rounds[Math.floor(rounds.length / 4)] }));
+process.exit(); // opossum's timers would keep the process
