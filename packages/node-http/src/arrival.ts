@@ -18,7 +18,8 @@ function stamp(req: IncomingMessage): Arrival {
   return arrival;
 }
 
-function stampRequest(req: IncomingMessage): void {
+/** Stamps a request inside its own event; a second stamp does nothing. */
+export function stampRequest(req: IncomingMessage): void {
   if (!arrivals.has(req)) stamp(req);
 }
 

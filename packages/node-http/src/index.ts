@@ -7,5 +7,6 @@ export type { EndingOptions } from './ending-options.js';
 export type { LimitOptions } from './limit-options.js';
 export { type LimitAdapter, type LimitTarget, type Next, RequestLimit } from './limit-request.js';
 export type { LoopListener, LoopMonitor } from './loop-monitor.js';
+export { type Protection, type ProtectOptions, protect } from './protect.js';
 export { ClientGoneError, signalOf } from './signal-of.js';
 export { type WriteRejectionOptions, writeRejection } from './write-rejection.js';

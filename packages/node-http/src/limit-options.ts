@@ -49,6 +49,8 @@ export interface LimitOptions<
   readonly deadlineHeaders?: readonly string[] | false | undefined;
   /** A call's class; under pressure the lower ones go first. No header is read unless this function does. @default 'default' */
   readonly priority?: ((req: Req) => Priority) | undefined;
+  /** `false`: a handler starts in its request's own event, whatever stands unread at the sockets. @default true */
+  readonly dispatch?: boolean | undefined;
   /** Most admitted requests that may wait on this thread for their handlers, 1 to 100 000. @default 1000 */
   readonly maxQueued?: number | undefined;
   /** Decides and counts, but lets every request through. @default false */
@@ -73,6 +75,7 @@ const LIMIT_DEFAULTS: Record<keyof LimitOptions, unknown> = {
   timeoutMs: undefined,
   deadlineHeaders: DEADLINE_HEADERS,
   priority: undefined,
+  dispatch: true,
   maxQueued: 1000,
   dryRun: false,
   onEvent: undefined,
@@ -85,6 +88,7 @@ const LIMIT_DEFAULTS: Record<keyof LimitOptions, unknown> = {
 export interface ResolvedLimitOptions {
   readonly deadlineHeaders: readonly string[];
   readonly timeoutMs: number | undefined;
+  readonly dispatch: boolean;
   readonly maxQueued: number;
   readonly ending: ResolvedEndingOptions;
 }
@@ -117,8 +121,9 @@ export function resolveLimitOptions<Req extends IncomingMessage, Res extends Ser
   return {
     deadlineHeaders: headerNames(options.deadlineHeaders ?? DEADLINE_HEADERS),
     timeoutMs,
+    dispatch: booleanOf('limit.dispatch', options.dispatch ?? true),
     maxQueued: integerIn('limit.maxQueued', options.maxQueued ?? 1000, 1, 100_000),
-    ending: resolveEndingOptions('limit', options as EndingOptions),
+    ending: resolveEndingOptions('limit', options),
   };
 }
 

@@ -76,6 +76,7 @@ export class RequestLimit<
   readonly #dispatch = {
     timeoutMs: undefined as number | undefined,
     priority: 'default' as Priority,
+    dispatch: true,
     maxQueued: 0,
   };
   #met = false;
@@ -87,8 +88,9 @@ export class RequestLimit<
     this.#options = options;
     this.#adapter = adapter;
     this.#clock = options.clock ?? systemClock;
+    this.#dispatch.dispatch = this.#resolved.dispatch;
     this.#dispatch.maxQueued = this.#resolved.maxQueued;
-    this.#owner = readyMade ? target : makeGuard(target as MaxConcurrency, options, adapter);
+    this.#owner = readyMade ? target : makeGuard(target, options, adapter);
     this.#guard = isGuards(this.#owner) ? undefined : this.#owner;
   }
 

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { Agent, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { type DispatchPriority, dispatchSnapshot, loopMonitor } from '../src/index.js';
 import {
   burn,
@@ -16,6 +16,8 @@ import {
   serve,
   until,
 } from './dispatch-server.js';
+
+jest.setTimeout(60_000); // real sockets on a busy machine
 
 let open: { close(): Promise<void> }[] = [];
 const agent = new Agent({ keepAlive: true, maxSockets: 200 });
@@ -87,14 +89,14 @@ describe('async context', () => {
       { around: (req, admit) => store.run({ id: req.url ?? '' }, admit) },
     );
     const before = dispatchSnapshot();
-    const ids = Array.from({ length: 4_000 }, (_, i) => `/${i}`);
+    const ids = Array.from({ length: 3_000 }, (_, i) => `/${i}`);
     const answers = await Promise.all(ids.map((id) => get(port, id)));
     expect(wrong).toEqual([]);
     expect(answers.map(({ body }) => body)).toEqual(ids);
     const { queued, started, atOnce } = dispatchedSince(before);
-    expect(queued + atOnce).toBe(4_000);
+    expect(queued + atOnce).toBe(3_000);
     expect(started).toBe(queued);
-    expect(queued).toBeGreaterThanOrEqual(2_000);
+    expect(queued).toBeGreaterThanOrEqual(1_500);
     expect(guard.inflight).toBe(0);
   });
 });
