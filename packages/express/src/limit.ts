@@ -17,7 +17,7 @@ export function limit(
     defaultName: 'app',
     methodNameOf: routeNameOf,
   });
-  return function limit(req, res, next) {
+  return function limitRequests(req, res, next) {
     limited.handle(req, res, next);
   };
 }

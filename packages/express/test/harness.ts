@@ -88,9 +88,10 @@ function routeHandler(handler: SuiteHandler, dropsPromises: boolean): RequestHan
     const answer = handler(req, res);
     if (answer === undefined) return undefined;
     if (typeof answer === 'string') return void res.send(answer);
-    const sent = answer.then((text) => {
+    const sent = (async () => {
+      const text = await answer;
       if (text !== undefined) res.send(text);
-    });
+    })();
     // Express 4 drops the promise: nobody answers, and nobody hears of it
     if (dropsPromises) sent.catch(() => {});
     return sent;

@@ -17,7 +17,7 @@ export interface Swept {
 export class Sweep {
   readonly #timers: Timers;
   #first: Swept | undefined;
-  #timer: TimerHandle | undefined;
+  #timer: TimerHandle; // undefined while none runs
 
   constructor(timers: Timers) {
     this.#timers = timers;

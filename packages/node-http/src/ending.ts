@@ -9,12 +9,20 @@ const REFUSED: unique symbol = Symbol('elimit.refused');
 const OWN_END: unique symbol = Symbol('elimit.end');
 const OWN_DESTROY: unique symbol = Symbol('elimit.destroy');
 
+type Method = (this: ServerResponse, ...args: unknown[]) => ServerResponse;
+
+/** The two methods that are watched, as properties: another library may have put its own in place. */
+interface Methods {
+  readonly end: Method;
+  readonly destroy: Method;
+}
+
 interface WatchedResponse extends ServerResponse {
   /** The innermost call in flight on this response. */
   [ENDING]?: Ending;
   [REFUSED]?: boolean;
-  [OWN_END]?: ServerResponse['end'];
-  [OWN_DESTROY]?: ServerResponse['destroy'];
+  [OWN_END]?: Method;
+  [OWN_DESTROY]?: Method;
 }
 
 interface WatchedRequest extends IncomingMessage {
@@ -152,14 +160,12 @@ class Ending implements Swept {
 
   /** The handler has ended writing. */
   ended(): void {
-    if (this.#done) return;
-    this.#release(this.#leftUs >= 0 ? 'abandoned' : this.#outcome());
+    if (!this.#done) this.#release(this.#outcome());
   }
 
   /** The handler has given up its response. */
   destroyed(): void {
-    if (this.#done) return;
-    this.#release(this.#leftUs >= 0 ? 'abandoned' : 'failure');
+    if (!this.#done) this.#release(this.#hasLeft() ? 'abandoned' : 'failure');
   }
 
   /** The connection is gone, and the handler had not ended: it may still be running. */
@@ -196,7 +202,15 @@ class Ending implements Swept {
   }
 
   #outcome(): Outcome {
+    if (this.#hasLeft()) return 'abandoned';
     return this.endings.options.isFailure(this.req, this.res) ? 'failure' : 'success';
+  }
+
+  /** A body parser hears of it before the response does, and answers within that very event. */
+  #hasLeft(): boolean {
+    const { req } = this;
+    // a reader that has read all destroys its request too
+    return this.#leftUs >= 0 || (req.destroyed && !req.readableEnded);
   }
 
   #release(outcome: Outcome): void {
@@ -361,7 +375,7 @@ function watch(res: WatchedResponse): void {
   res.on('prefinish', onEnded);
   res.on('close', onClosed);
   // the outcome of a handler that destroys differs from that of a client that leaves, and both give only 'close'
-  res[OWN_DESTROY] = res.destroy;
+  res[OWN_DESTROY] = (res as unknown as Methods).destroy;
   res.destroy = watchedDestroy;
   // a pipelined answer has no socket yet, and its 'prefinish' waits for the answer before it; HTTP/2 has none
   if (res.socket === null || res.req.httpVersionMajor !== 1) watchEnd(res);
@@ -369,7 +383,7 @@ function watch(res: WatchedResponse): void {
 
 function watchEnd(res: WatchedResponse): void {
   if (res[OWN_END] !== undefined) return;
-  res[OWN_END] = res.end;
+  res[OWN_END] = (res as unknown as Methods).end;
   res.end = watchedEnd;
 }
 
@@ -383,18 +397,16 @@ function onClosed(this: WatchedResponse): void {
   if (!this.writableEnded) watchEnd(this);
 }
 
-const watchedEnd = function end(this: WatchedResponse, ...args: unknown[]): ServerResponse {
-  const own = this[OWN_END] as (...args: unknown[]) => ServerResponse;
-  const result = own.apply(this, args);
+const watchedEnd = function end(this: WatchedResponse, ...args) {
+  const result = (this[OWN_END] as Method).apply(this, args);
   onEnded.call(this);
   return result;
-} as ServerResponse['end'];
+} as Method as ServerResponse['end'];
 
-const watchedDestroy = function destroy(this: WatchedResponse, error?: Error): ServerResponse {
+const watchedDestroy = function destroy(this: WatchedResponse, ...args) {
   for (let ending = this[ENDING]; ending !== undefined; ending = ending.outer) ending.destroyed();
-  const own = this[OWN_DESTROY] as ServerResponse['destroy'];
-  return own.call(this, error);
-} as ServerResponse['destroy'];
+  return (this[OWN_DESTROY] as Method).apply(this, args);
+} as Method as ServerResponse['destroy'];
 
 /** True for an answer that will go on for as long as its client stays: by what it says of itself. */
 function startsStream(res: ServerResponse): boolean {

@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net';
 
 /** How long {@link RawClient.until} and {@link eventually} are patient, in milliseconds. */
-const PATIENCE_MS = 5000;
+const PATIENCE_MS = 15_000;
 /** Received text is kept up to this length; the rest is only counted. */
 const KEPT_CHARACTERS = 100_000;
 
@@ -93,7 +93,7 @@ export class RawClient {
   }
 }
 
-/** Waits until something has become true. For what only the kernel can decide; it fails after five seconds. */
+/** Waits until something has become true. For what only the kernel can decide; it fails after fifteen seconds. */
 export async function eventually(isTrue: () => boolean, what: () => string): Promise<void> {
   const until = performance.now() + PATIENCE_MS;
   while (!isTrue()) {

@@ -9,7 +9,7 @@ import {
   type GuardSnapshot,
   type Priority,
 } from '@elimit/core';
-import { eventually } from './raw-client.js';
+import { eventually, type RawClient } from './raw-client.js';
 import { type Answer, type Bench, Held, onBench } from './server-adapter-bench.js';
 import type {
   ServerAdapterHarness,
@@ -67,8 +67,8 @@ export function admissionCases(harness: ServerAdapterHarness): SuiteCase[] {
     on('replaces status and message', 1, async (bench) => {
       const answer = await refused(bench, { statusCode: 429, message: 'Later, please.' });
       assert.equal(answer.status, 429);
-      assert.equal(JSON.parse(answer.text).message, 'Later, please.');
-      assert.equal(JSON.parse(answer.text).code, 'ELIMIT');
+      assert.equal(bodyOf(answer).message, 'Later, please.');
+      assert.equal(bodyOf(answer).code, 'ELIMIT');
     }),
 
     on('leaves the whole refusal to a handler', 1, async (bench) => {
@@ -247,8 +247,8 @@ export function admissionCases(harness: ServerAdapterHarness): SuiteCase[] {
       });
       for (const path of ['/items/1', '/items/2', '/items']) await bench.get(path);
       assert.deepEqual(
-        guards.names().sort(),
-        [harness.methodName('/items'), harness.methodName('/items/:id')].sort(),
+        guards.names().toSorted(),
+        [harness.methodName('/items'), harness.methodName('/items/:id')].toSorted(),
       );
       const { outcomes } = guards.guardOf(harness.methodName('/items/:id')).snapshot();
       assert.equal(outcomes.success, 2);
@@ -320,17 +320,15 @@ export function admissionCases(harness: ServerAdapterHarness): SuiteCase[] {
 
     on('never starts a handler whose client has left while it waited', 20, async (bench) => {
       let started = 0;
-      let leave = (): void => {};
+      let leavers: RawClient[] = [];
       await bench.serve(() => {
         started++;
         burn(20);
-        leave();
+        for (const client of leavers) client.destroy();
         return 'ok';
       });
       const clients = await bench.clients(10);
-      leave = () => {
-        for (const client of clients.slice(1)) client.destroy();
-      };
+      leavers = clients.slice(1);
       for (const client of clients) client.request('GET /');
       await clients[0]?.until(/ok/);
       await eventually(
@@ -358,9 +356,14 @@ async function refused(bench: Bench, options: SuiteLimitOptions = {}): Promise<A
   return answer;
 }
 
-function assertRefusal({ status, headers, text }: Answer, reason: string): void {
+function bodyOf({ text }: Answer): Record<string, unknown> {
+  return JSON.parse(text) as Record<string, unknown>;
+}
+
+function assertRefusal(answer: Answer, reason: string): void {
+  const { status, headers } = answer;
   assert.equal(status, 503);
-  const body = JSON.parse(text) as Record<string, unknown>;
+  const body = bodyOf(answer);
   const { message, retryAfterMs } = body;
   assert.deepEqual(Object.keys(body), ['code', 'errno', 'reason', 'message', 'retryAfterMs']);
   assert.deepEqual([body.code, body.errno, body.reason], ['ELIMIT', 2004, reason]);
@@ -385,7 +388,7 @@ function overheard(guard: Guard, asked: [number | undefined, Priority | undefine
         };
       }
       const value: unknown = Reflect.get(target, key, target);
-      return typeof value === 'function' ? value.bind(target) : value;
+      return typeof value === 'function' ? (value.bind(target) as unknown) : value;
     },
   });
 }
