@@ -37,6 +37,7 @@ function deferred<T>() {
 
 /** An object that is no promise, but settles like one. */
 function thenable(value: unknown): object {
+  // oxlint-disable-next-line unicorn/no-thenable -- a thenable is the case
   const key = 'then';
   return { [key]: (settled: (value: unknown) => void) => settled(value) };
 }
