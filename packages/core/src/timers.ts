@@ -5,7 +5,7 @@ export type TimerHandle = unknown;
 export interface Timers {
   /** Calls back once, after `delayMs` (0 to `Number.MAX_SAFE_INTEGER`) milliseconds. Never keeps a process alive. */
   setTimeout(callback: () => void, delayMs: number): TimerHandle;
-  /** Forgets a timer; one that has fired or been cleared is left in peace. */
+  /** Forgets a timer; one that has fired or been cleared is left in peace, and so is `undefined`. */
   clearTimeout(handle: TimerHandle): void;
 }
 
@@ -32,6 +32,6 @@ export const systemTimers: Timers = {
     return handle;
   },
   clearTimeout(handle) {
-    clearTimeout((handle as SystemHandle).timer);
+    clearTimeout((handle as SystemHandle | undefined)?.timer);
   },
 };
