@@ -1,0 +1,68 @@
+import type http from 'node:http';
+import type { TlsOptions } from './agent.js';
+import type { Endpoint } from './endpoint.js';
+
+/** The endpoint of one try, as far as a transport needs to know it. */
+export interface AttemptEndpoint {
+  /** Its key, as in snapshots and events. */
+  readonly name: string;
+  /** Its origin as a URL: resolve paths against it. */
+  readonly url: URL;
+  /** Sent as `Host`, if it is not the URL's own. */
+  readonly host: string | undefined;
+  /** For https: what `tls.connect` takes. */
+  readonly tls: TlsOptions;
+}
+
+/** One try of a call: what a transport is given. */
+export interface Attempt {
+  readonly endpoint: AttemptEndpoint;
+  /** Ends with the try's time, the call's, the caller's own signal, or another try's answer. */
+  readonly signal: AbortSignal;
+  /** What this try may take, in whole milliseconds. */
+  readonly timeoutMs: number;
+  /** The time for a TCP connection, in milliseconds; {@link agent} keeps it by itself. */
+  readonly connectTimeoutMs: number;
+  /** To be sent along: the time left, and `host` if it is not the URL's own. A fresh object. */
+  readonly headers: Record<string, string>;
+  /** 0 for the first try. */
+  readonly attempt: number;
+  /** True for a backup request. */
+  readonly isBackup: boolean;
+  /** A `node:http` or `node:https` agent that tells connect timeouts from late answers. Made when first asked for. */
+  readonly agent: http.Agent;
+}
+
+/** Does one try: sends the request, and resolves with its answer. */
+export type TryFn<T> = (attempt: Attempt) => T | PromiseLike<T>;
+
+/** How one attempt is put together. */
+export interface AttemptFacts {
+  readonly endpoint: Endpoint;
+  readonly signal: AbortSignal;
+  readonly timeoutMs: number;
+  readonly connectTimeoutMs: number;
+  readonly timeoutHeader: string | undefined;
+  readonly attempt: number;
+  readonly isBackup: boolean;
+}
+
+export function createAttempt(facts: AttemptFacts): Attempt {
+  const { endpoint, signal, timeoutMs, connectTimeoutMs, timeoutHeader, attempt, isBackup } = facts;
+  const { key, url, host, tls } = endpoint.settings;
+  const headers: Record<string, string> = {};
+  if (timeoutHeader !== undefined) headers[timeoutHeader] = String(timeoutMs);
+  if (host !== undefined) headers.host = host;
+  return {
+    endpoint: { name: key, url, host, tls },
+    signal,
+    timeoutMs,
+    connectTimeoutMs,
+    headers,
+    attempt,
+    isBackup,
+    get agent() {
+      return endpoint.agent(connectTimeoutMs);
+    },
+  };
+}

@@ -1,0 +1,35 @@
+export type { TlsOptions } from './agent.js';
+export type { Attempt, AttemptEndpoint, TryFn } from './attempt.js';
+export type { Balancer, Candidate } from './balancer/balancer.js';
+export { BALANCER_NAMES, type BalancerValue } from './balancer/create.js';
+export type { CallOptions } from './call.js';
+export { type Channel, createChannel } from './channel.js';
+export {
+  ChannelClosedError,
+  ConnectTimeoutError,
+  NoEndpointError,
+  RecoveringError,
+} from './errors.js';
+export type { Probe, ProbeTarget } from './health-check.js';
+export { type DnsNamingOptions, dnsNaming } from './naming/dns.js';
+export { type FileNamingOptions, fileNaming } from './naming/file.js';
+export { listNaming } from './naming/list.js';
+export type { Naming, NamingListener, NodeOptions, NodeValue } from './naming/naming.js';
+export {
+  CHANNEL_DEFAULTS,
+  type ChannelOptions,
+  type HealthCheckOptions,
+  TIMEOUT_HEADER,
+} from './options.js';
+export type { ResendRules } from './retry.js';
+export type { RetryBudgetOptions } from './retry-budget.js';
+export {
+  type Classify,
+  type ConnectFailure,
+  classifyByDefault,
+  type Ended,
+  retryAfterMsOf,
+  type Verdict,
+  verdictOfError,
+  verdictOfStatus,
+} from './verdict.js';

@@ -1,0 +1,74 @@
+import { lookup } from 'node:dns/promises';
+import { isIP, isIPv6 } from 'node:net';
+import { functionOf, integerIn, knownKeys, type TimerHandle } from '@elimit/core';
+import { type Naming, originOf } from './naming.js';
+
+export interface DnsNamingOptions {
+  /** How often the name is resolved again, in milliseconds, 10 to 3 600 000. @default 5000 */
+  readonly intervalMs?: number | undefined;
+  /** Gives the addresses of a host name. @default the system's own look-up, `/etc/hosts` included */
+  readonly resolve?: ((hostname: string) => Promise<readonly string[]>) | undefined;
+}
+
+export const DNS_NAMING_DEFAULTS = { intervalMs: 5000, resolve: lookUp } as const;
+
+async function lookUp(hostname: string): Promise<string[]> {
+  const found = await lookup(hostname, { all: true });
+  return found.map(({ address }) => address);
+}
+
+/**
+ * One node for each address of a host name, resolved again every `intervalMs`. `Host` and the TLS server
+ * name stay the name's own. Until the first answer calls wait, inside their own time; when a later look-up
+ * fails or finds nothing, the last list stands.
+ *
+ * @param origin - scheme, host name and port: `http://search.internal:8080`
+ */
+export function dnsNaming(origin: string | URL, options: DnsNamingOptions = {}): Naming {
+  const url = originOf('dnsNaming origin', origin);
+  knownKeys('dnsNaming', options, DNS_NAMING_DEFAULTS);
+  if (isIP(url.hostname.replace(/^\[|\]$/g, '')) !== 0) {
+    throw new RangeError(`dnsNaming origin must have a host name, got ${url.hostname}; use nodes`);
+  }
+  const intervalMs = integerIn(
+    'dnsNaming.intervalMs',
+    options.intervalMs ?? DNS_NAMING_DEFAULTS.intervalMs,
+    10,
+    3_600_000,
+  );
+  const resolve = functionOf('dnsNaming.resolve', options.resolve ?? DNS_NAMING_DEFAULTS.resolve);
+  return {
+    watch(listener, timers) {
+      let stopped = false;
+      let timer: TimerHandle;
+      let seen = '';
+
+      async function look(): Promise<void> {
+        try {
+          // sorted: servers of names shuffle their answers
+          const addresses = [...new Set(await resolve(url.hostname))].toSorted();
+          if (addresses.length === 0) throw new Error(`${url.hostname} has no address`);
+          if (!stopped && addresses.join() !== seen) {
+            listener.update(addresses.map((address) => nodeAt(url, address)));
+            seen = addresses.join();
+          }
+        } catch (error) {
+          if (!stopped) listener.failed(error);
+        }
+        if (!stopped) timer = timers.setTimeout(() => void look(), intervalMs);
+      }
+
+      void look();
+      return () => {
+        stopped = true;
+        timers.clearTimeout(timer);
+      };
+    },
+  };
+}
+
+function nodeAt(url: URL, address: string): { url: string; host: string } {
+  const at = new URL(url);
+  at.hostname = isIPv6(address) ? `[${address}]` : address;
+  return { url: at.origin, host: url.host };
+}
