@@ -3,6 +3,7 @@ import { ConstantLimiter } from './constant.js';
 import { GradientLimiter } from './gradient.js';
 import type { Limiter, LimiterContext } from './limiter.js';
 import { limiterOf, type ParsedMaxConcurrency } from './max-concurrency.js';
+import { TimeoutLimiter } from './timeout.js';
 import { TimeoutStrictLimiter } from './timeout-strict.js';
 import { unlimited } from './unlimited.js';
 
@@ -17,8 +18,11 @@ export function createLimiter(parsed: ParsedMaxConcurrency, context: LimiterCont
       return new ConstantLimiter(parsed.settings);
     case 'unlimited':
       return unlimited;
+    case 'auto':
     case 'autoStrict':
       return new AutoStrictLimiter(parsed.settings, context);
+    case 'timeout':
+      return new TimeoutLimiter(parsed.settings);
     case 'timeoutStrict':
       return new TimeoutStrictLimiter(parsed.settings, context);
     case 'gradient':

@@ -9,6 +9,7 @@ import { type ConstantLimiterOptions, resolveConstantOptions } from './constant.
 import { type GradientOptions, type GradientSettings, resolveGradientOptions } from './gradient.js';
 import type { Limiter, LimiterContext } from './limiter.js';
 import { MAX_INTEGER } from './option-rules.js';
+import { resolveTimeoutOptions, type TimeoutOptions, type TimeoutSettings } from './timeout.js';
 import {
   resolveTimeoutStrictOptions,
   type TimeoutStrictOptions,
@@ -38,6 +39,7 @@ export type LimiterOptions =
       readonly strict: true;
       readonly law: 'documented';
     } & AutoDocumentedOptions)
+  | ({ readonly type: 'timeout'; readonly strict?: false | undefined } & TimeoutOptions)
   | ({ readonly type: 'timeout'; readonly strict: true } & TimeoutStrictOptions)
   | { readonly type: string; readonly [option: string]: unknown };
 
@@ -65,7 +67,9 @@ interface Parsed {
 export type ParsedMaxConcurrency =
   | (Parsed & { readonly engine: 'constant'; readonly settings: ConstantLimiterOptions })
   | (Parsed & { readonly engine: 'unlimited' })
+  | (Parsed & { readonly engine: 'auto'; readonly settings: AutoStrictSettings })
   | (Parsed & { readonly engine: 'autoStrict'; readonly settings: AutoStrictSettings })
+  | (Parsed & { readonly engine: 'timeout'; readonly settings: TimeoutSettings })
   | (Parsed & { readonly engine: 'timeoutStrict'; readonly settings: TimeoutStrictSettings })
   | (Parsed & { readonly engine: 'gradient'; readonly settings: GradientSettings })
   | (Parsed & { readonly engine: 'registered'; readonly factory: LimiterFactory })
@@ -232,22 +236,21 @@ function parseType(
         };
       }
       // the default grade of `auto` for now: the strict one without brpc's floor
-      const settings = resolveAutoStrictOptions({
-        initialMaxConcurrency: 20,
-        minConcurrency: 1,
-        maxConcurrency: 10_000,
-        ...rest,
-      });
-      return { engine: 'autoStrict', type, text: type, given: rest, settings };
+      const { initialMaxConcurrency = 20, minConcurrency = 1, maxConcurrency = 10_000 } = rest;
+      const bounds = { initialMaxConcurrency, minConcurrency, maxConcurrency };
+      const settings = resolveAutoStrictOptions({ ...rest, ...bounds });
+      return { engine: type, type, text: type, given: rest, settings };
     }
     case 'timeout':
-      return {
-        engine: 'timeoutStrict',
-        type,
-        text: type,
-        given: rest,
-        settings: resolveTimeoutStrictOptions(rest),
-      };
+      return isStrict
+        ? {
+            engine: 'timeoutStrict',
+            type,
+            text: type,
+            given: rest,
+            settings: resolveTimeoutStrictOptions(rest),
+          }
+        : { engine: type, type, text: type, given: rest, settings: resolveTimeoutOptions(rest) };
     default: {
       const factory = registered().get(type);
       if (factory === undefined) {

@@ -90,6 +90,7 @@ describe.each(ENGINES)('$name', ({ create, max }) => {
         fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
         (calls, chance) => {
           let nowUs = 5;
+          const unsound: object[] = [];
           const limiter = create({ random: () => chance, nowUs });
           for (const { us, times, what, latencyUs, inflight } of calls) {
             for (let i = 0; i < times; i++) {
@@ -101,17 +102,20 @@ describe.each(ENGINES)('$name', ({ create, max }) => {
               }
             }
             const limit = limiter.maxConcurrency;
-            expect(limit).toBeGreaterThanOrEqual(1);
-            expect(limit).toBeLessThanOrEqual(max);
-            expect(limit === Number.POSITIVE_INFINITY || Number.isInteger(limit)).toBe(true);
-            expect(limiter.admits(1, nowUs, Number.POSITIVE_INFINITY)).toBe(true);
-            if (limit < 2 ** 31 - 1) {
-              expect(limiter.admits(limit + 1, nowUs, Number.POSITIVE_INFINITY)).toBe(false);
-            }
-            for (const estimate of Object.values(estimatesOf(limiter) ?? {})) {
-              expect(estimate).not.toBeNaN();
-            }
+            const isWhole = Number.isInteger(limit) || limit === Number.POSITIVE_INFINITY;
+            const estimates = Object.values(estimatesOf(limiter) ?? {}) as number[];
+            // one comparison a step: 300 runs of a thousand calls each are many
+            const isSound =
+              isWhole &&
+              limit >= 1 &&
+              limit <= max &&
+              limiter.admits(1, nowUs, Number.POSITIVE_INFINITY) &&
+              (limit >= 2 ** 31 - 1 ||
+                !limiter.admits(limit + 1, nowUs, Number.POSITIVE_INFINITY)) &&
+              !estimates.some(Number.isNaN);
+            if (!isSound) unsound.push({ limit, estimates });
           }
+          expect(unsound).toEqual([]);
         },
       ),
       { numRuns: 300 },

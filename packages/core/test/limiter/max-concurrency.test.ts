@@ -13,6 +13,8 @@ const context = { random: () => 0, nowUs: 1_000_000 };
 const limitOf = (value: unknown): number =>
   createLimiter(parseMaxConcurrency(value as MaxConcurrency), context).maxConcurrency;
 
+const parse = (value: unknown) => parseMaxConcurrency(value as MaxConcurrency);
+
 const own: Limiter = {
   maxConcurrency: 3,
   admits: (inflight) => inflight <= 3,
@@ -183,10 +185,19 @@ describe('a change from one value to another', () => {
     [own, own, true],
     [own, { ...own }, false],
   ])('%j to %j keeps the engine: %p', (from, to, same) => {
-    const parse = (value: unknown) => parseMaxConcurrency(value as MaxConcurrency);
     expect(sameEngine(parse(from), parse(to))).toBe(same);
   });
 });
+
+/** The law, or the number of a constant one, or `error`. */
+const read = (value: string | number): string => {
+  try {
+    const { type, text } = parseMaxConcurrency(value);
+    return type === 'constant' ? text : type;
+  } catch {
+    return 'error';
+  }
+};
 
 describe('brpc’s values, as recorded', () => {
   const url = new URL('../vectors/values/max-concurrency.json', import.meta.url);
@@ -209,15 +220,6 @@ describe('brpc’s values, as recorded', () => {
     Constant: 'error',
     gradient: 'gradient',
   };
-  const read = (value: string | number): string => {
-    try {
-      const { type, text } = parseMaxConcurrency(value);
-      return type === 'constant' ? text : type;
-    } catch {
-      return 'error';
-    }
-  };
-
   it.each(recorded.rows)('%j', (text, _type, value, _int, atStart) => {
     const theirs = { constant: value, 'no limiter': 'unlimited' }[atStart] ?? atStart;
     expect(read(text)).toBe(ours[text] ?? theirs);

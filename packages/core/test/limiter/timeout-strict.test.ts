@@ -13,6 +13,9 @@ const make = (options: object = {}): TimeoutStrictLimiter =>
     nowUs: START_US,
   });
 
+const times = (n: number, atMs = 0): [Outcome, number][] =>
+  Array.from({ length: n }, () => ['success', atMs]);
+
 describe('admission', () => {
   it.each<{
     it: string;
@@ -64,8 +67,6 @@ describe('the numbers of brpc’s own tests', () => {
     for (const [outcome, atMs] of samples) limiter.record(outcome, 50, START_US + atMs * 1000);
     return limiter;
   };
-  const times = (n: number, atMs = 0): [Outcome, number][] =>
-    Array.from({ length: n }, () => ['success', atMs]);
 
   it.each<{ it: string; samples: [Outcome, number][]; state: object }>([
     {
