@@ -20,7 +20,8 @@ dl { display: grid; grid-template-columns: 1fr auto; gap: .1rem 1rem; margin: 0;
 dt { color: var(--dim); } dd { margin: 0; text-align: right; font-variant-numeric: tabular-nums; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { text-align: left; padding: .3rem .75rem .3rem 0; border-bottom: 1px solid var(--rule); vertical-align: top; overflow-wrap: anywhere; }
+th, td { text-align: left; padding: .3rem .75rem .3rem 0; border-bottom: 1px solid var(--rule); vertical-align: top; }
+tbody th { min-width: 9rem; overflow-wrap: anywhere; font-weight: 600; }
 td.n, th.n { text-align: right; white-space: nowrap; }
 .open, .alert { color: var(--bad); font-weight: 600; } .halfOpen { color: var(--refused); font-weight: 600; }
 .chart { margin: .5rem 0 0; } .chart svg { width: 100%; height: 5rem; display: block; }

@@ -10,11 +10,12 @@ export interface Line {
   readonly label: string;
 }
 
-/** The paths of some series in one picture, all to the same scale; newest at the right edge. */
+/** The paths of some series in one picture, newest at the right edge. Counts share a scale; rates have their own. */
 export function pathsOf(series: Series, lines: readonly Line[]): string[] {
-  const drawn = lines.map(({ kind }) => series[kind]);
-  const top = Math.max(1, ...drawn.flatMap((values) => values.filter(Number.isFinite)));
-  return drawn.map((values) => path(values, top));
+  const top = (kinds: readonly Line['kind'][]): number =>
+    Math.max(1, ...kinds.flatMap((kind) => series[kind].filter(Number.isFinite)));
+  const counts = top(lines.map(({ kind }) => kind).filter((kind) => kind !== 'refused'));
+  return lines.map(({ kind }) => path(series[kind], kind === 'refused' ? top([kind]) : counts));
 }
 
 function path(values: readonly number[], top: number): string {

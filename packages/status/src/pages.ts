@@ -22,12 +22,12 @@ const LINES: Readonly<Record<Snapshot['type'], readonly Line[]>> = {
   guard: [
     { kind: 'limit', label: 'limit' },
     { kind: 'inflight', label: 'in flight' },
-    { kind: 'refused', label: 'refused per second' },
+    { kind: 'refused', label: 'refused per second (own scale)' },
   ],
-  rateLimiter: [{ kind: 'refused', label: 'refused per second' }],
+  rateLimiter: [{ kind: 'refused', label: 'refused per second (own scale)' }],
   breaker: [
     { kind: 'inflight', label: 'let through' },
-    { kind: 'refused', label: 'refused per second' },
+    { kind: 'refused', label: 'refused per second (own scale)' },
   ],
   endpoint: [],
 };
