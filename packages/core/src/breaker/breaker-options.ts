@@ -4,7 +4,7 @@ import { type FlagSnapshot, integerIn, knownKeys, numberIn, objectOf } from '../
 export interface ErrorCostOptions {
   /** Calls the short window remembers. It notices that everything fails. 1 to 1 000 000. @default 8 */
   readonly shortWindowSize?: number | undefined;
-  /** Calls the long window remembers. It notices that too large a share fails. 1 to 1 000 000. @default 600 */
+  /** Calls the long window remembers. It notices that too large a share fails. 1 to 1 000 000. @default 800 */
   readonly longWindowSize?: number | undefined;
   /** Share of failures the short window tolerates, 0 to 1. @default 0.5 */
   readonly shortWindowErrorRatio?: number | undefined;
@@ -20,8 +20,10 @@ export interface ErrorCostOptions {
   readonly minCalls?: number | undefined;
   /** Shortest isolation, in milliseconds, 1 to 86 400 000. @default 100 */
   readonly minIsolationMs?: number | undefined;
-  /** Longest isolation, in milliseconds, `minIsolationMs` to 86 400 000. @default 5000 */
+  /** Longest isolation, in milliseconds, `minIsolationMs` to 86 400 000. @default 4000 */
   readonly maxIsolationMs?: number | undefined;
+  /** A relapse doubles the isolation; good time of this length, in milliseconds, 0 to 86 400 000, halves it again. @default 10000 */
+  readonly relapseMs?: number | undefined;
   /** How far chance moves an isolation's length within its bounds, 0 to 1. @default 0.2 */
   readonly isolationJitterRatio?: number | undefined;
   /** Good trial calls in a row that end half-open; 0 skips half-open. 0 to 1000. @default 3 */
@@ -30,7 +32,7 @@ export interface ErrorCostOptions {
   readonly trialTimeoutMs?: number | undefined;
   /**
    * After half-open the share of calls let through grows from a tenth to all of them in this time, or in
-   * the length of the isolation if that was shorter; in milliseconds, 0 (all at once) to 86 400 000. @default 2000
+   * the length of the isolation if that was shorter; in milliseconds, 0 (all at once) to 86 400 000. @default 1000
    */
   readonly rampMs?: number | undefined;
 }
@@ -99,7 +101,7 @@ function fixed(value: number, check: Rule['check'], meaning: string): Rule {
 /** The default grade's options: default, check and meaning of each. */
 export const ERROR_COST_RULES: Rules<ErrorCostOptions> = {
   shortWindowSize: live(8, whole(1, 1_000_000), 'calls the short window remembers'),
-  longWindowSize: live(600, whole(1, 1_000_000), 'calls the long window remembers'),
+  longWindowSize: live(800, whole(1, 1_000_000), 'calls the long window remembers'),
   shortWindowErrorRatio: live(0.5, decimal(0, 1), 'share of failures the short window tolerates'),
   longWindowErrorRatio: live(0.05, decimal(0, 1), 'share of failures the long window tolerates'),
   maxFailedLatencyMultiple: live(
@@ -111,11 +113,16 @@ export const ERROR_COST_RULES: Rules<ErrorCostOptions> = {
   costHalfLifeMs: live(30_000, decimal(1, DAY_MS), 'time in which half of the cost is forgotten'),
   minCalls: live(5, whole(1, 1_000_000), 'calls below which errors open nothing'),
   minIsolationMs: live(100, decimal(1, DAY_MS), 'shortest isolation'),
-  maxIsolationMs: live(5000, decimal(1, DAY_MS), 'longest isolation'),
+  maxIsolationMs: live(4000, decimal(1, DAY_MS), 'longest isolation'),
+  relapseMs: live(
+    10_000,
+    decimal(0, DAY_MS),
+    'good time that halves what isolations have grown to',
+  ),
   isolationJitterRatio: live(0.2, decimal(0, 1), 'how far chance moves the length of an isolation'),
   halfOpenWindowSize: live(3, whole(0, 1000), 'good trial calls that end half-open'),
   trialTimeoutMs: live(5000, decimal(1, DAY_MS), 'time after which a trial call counts as failed'),
-  rampMs: live(2000, decimal(0, DAY_MS), 'longest ramp from a tenth of the calls to all of them'),
+  rampMs: live(1000, decimal(0, DAY_MS), 'longest ramp from a tenth of the calls to all of them'),
 };
 
 /** The strict grade's options. */

@@ -39,7 +39,11 @@ export interface Breaker {
   tryCall(nowUs: number): number;
   /** True if the token's call is one of the few of a half-open phase. */
   isTrial(token: number): boolean;
-  /** A call that `tryCall` let through has ended. Results of calls begun before the last change of state are dropped. */
+  /**
+   * A call that `tryCall` let through has ended. Results of calls begun before the last change of state are dropped.
+   *
+   * @param latencyUs - NaN for a good call that was not timed (default grade only)
+   */
   record(outcome: Outcome, latencyUs: number, nowUs: number, token: number): void;
   /** Opens for a reason seen from outside, such as a refused connection. Does nothing while open. */
   isolate(nowUs: number, cause: string): void;
@@ -100,6 +104,8 @@ const TOKENS = 1024;
 const FREE = Number.POSITIVE_INFINITY;
 /** A ramp begins with, and never falls below, a tenth of the calls. */
 const RAMP_FLOOR = 0.1;
+/** After an isolation half of what the long window tolerates is spent: a target that fails in part is noticed sooner again. */
+const PROBATION = 0.5;
 /** Time fades the cost in steps of this share of the half-life (half a percent each): one power less per call. */
 const FADE_STEP = 1 / 128;
 
@@ -232,8 +238,7 @@ export class ErrorCostBreaker implements Breaker {
     this.#isolation.forget();
     this.#meanLatencyUs = 0;
     this.#meanCount = 0;
-    this.#close();
-    this.#isRamping = false;
+    this.#close(0);
     if (!wasClosed) this.#tell('closed', 'reset', 0, nowUs);
   }
 
@@ -270,6 +275,7 @@ export class ErrorCostBreaker implements Breaker {
     this.#isolationRules = {
       minUs: options.minIsolationMs * 1000,
       maxUs: options.maxIsolationMs * 1000,
+      relapseUs: options.relapseMs * 1000,
       jitterRatio: options.isolationJitterRatio,
     };
     this.#halfLifeUs = options.costHalfLifeMs * 1000;
@@ -286,8 +292,8 @@ export class ErrorCostBreaker implements Breaker {
       this.#long.success();
       return;
     }
-    if (this.#isRamping) this.#slowRamp(nowUs);
-    this.#short.failure(1);
+    // a target that takes only a few calls at first: less of them, instead of another isolation
+    if (!this.#isRamping || !this.#slowsRamp(nowUs)) this.#short.failure(1);
     this.#long.failure(this.#costOf(latencyUs));
     if (this.#calls < this.#options.minCalls) return;
     if (!this.#short.isOver && !this.#long.isOver) return;
@@ -302,7 +308,7 @@ export class ErrorCostBreaker implements Breaker {
 
   /** A plain mean at first, so that one slow first call does not stand for all; then smoothed. */
   #learnLatency(latencyUs: number): void {
-    if (!(latencyUs < Number.POSITIVE_INFINITY)) return; // no number
+    if (!(latencyUs < Number.POSITIVE_INFINITY)) return; // not timed
     this.#meanCount += 1;
     const weight = Math.max(this.#averageWeight, 1 / this.#meanCount);
     this.#meanLatencyUs += weight * (Math.max(0, latencyUs) - this.#meanLatencyUs);
@@ -375,7 +381,7 @@ export class ErrorCostBreaker implements Breaker {
   /** Closes after an isolation: the average stays, the cost starts over, calls come back step by step. */
   #return(nowUs: number, cause: string): void {
     this.#isolation.returned(nowUs);
-    this.#close();
+    this.#close(PROBATION);
     this.#rampUs = Math.min(this.#options.rampMs * 1000, this.#isolation.lengthUs);
     this.#rampFromUs = nowUs;
     this.#isRamping = this.#rampUs > 0;
@@ -383,11 +389,11 @@ export class ErrorCostBreaker implements Breaker {
     this.#tell('closed', cause, 0, nowUs);
   }
 
-  #close(): void {
+  #close(spent: number): void {
     this.#enter('closed');
     this.#isForced = false;
-    this.#short.clear();
-    this.#long.clear();
+    this.#short.restart(0);
+    this.#long.restart(spent);
     this.#calls = 0;
   }
 
@@ -411,9 +417,15 @@ export class ErrorCostBreaker implements Breaker {
     return true;
   }
 
-  /** A target that takes only a few calls at first: a failure halves the share instead of costing an isolation. */
-  #slowRamp(nowUs: number): void {
-    this.#rampFromUs = nowUs - (this.rampRatio(nowUs) / 2) * this.#rampUs;
+  /** Halves the share of calls let through; false if it is at its floor already. */
+  #slowsRamp(nowUs: number): boolean {
+    const ratio = this.rampRatio(nowUs);
+    if (ratio === 1) {
+      this.#isRamping = false;
+      return false;
+    }
+    this.#rampFromUs = nowUs - Math.max(RAMP_FLOOR, ratio / 2) * this.#rampUs;
+    return ratio > RAMP_FLOOR;
   }
 
   #tell(state: BreakerState, cause: string, isolationUs: number, nowUs: number): void {

@@ -50,7 +50,8 @@ export class ErrorWindow {
     this.#cost *= factor;
   }
 
-  clear(): void {
-    this.#cost = 0;
+  /** Starts over, with this share of what is tolerated already spent. */
+  restart(ratio: number): void {
+    this.#cost = this.#ceiling * ratio;
   }
 }

@@ -4,13 +4,16 @@ import type { Random } from '../random.js';
 export interface IsolationRules {
   readonly minUs: number;
   readonly maxUs: number;
+  /** A good time of this length halves what an isolation has grown to. */
+  readonly relapseUs: number;
   /** How far chance moves a length, 0 to 1: breakers that opened together come back one by one. */
   readonly jitterRatio: number;
 }
 
 /**
- * How long open lasts: the minimum at first, twice as long after each relapse, never more than the
- * maximum. A relapse is a failed half-open phase, or opening again within the maximum after the return.
+ * How long open lasts: the minimum at first, twice as long after each failed half-open phase, never more
+ * than the maximum. Good time after the return is forgiving: opening again at once doubles the length too,
+ * opening after `relapseUs` repeats it, opening much later starts from the minimum.
  */
 export class Isolation {
   // set once
@@ -36,9 +39,10 @@ export class Isolation {
   }
 
   begin(nowUs: number, rules: IsolationRules): void {
-    const { minUs, maxUs, jitterRatio } = rules;
-    const isRelapse = this.#trial || nowUs - this.#returnedUs < maxUs;
-    this.#baseUs = Math.min(maxUs, Math.max(minUs, isRelapse ? this.#baseUs * 2 : minUs));
+    const { minUs, maxUs, relapseUs, jitterRatio } = rules;
+    const goodUs = this.#trial ? 0 : Math.max(0, nowUs - this.#returnedUs);
+    const kept = goodUs === 0 ? 1 : 2 ** (-goodUs / relapseUs);
+    this.#baseUs = Math.min(maxUs, Math.max(minUs, this.#baseUs * 2 * kept));
     // both ends stay within the bounds, so the shortest and the longest are jittered as well
     const lowUs = Math.max(minUs, this.#baseUs * (1 - jitterRatio));
     const highUs = Math.min(maxUs, this.#baseUs * (1 + jitterRatio));
