@@ -14,7 +14,9 @@ export {
   status,
   type TestServer,
 } from './suites/client-adapter-servers.js';
+export { type GuardSubject, guardSuite } from './suites/guard.js';
 export { type LimiterSubject, limiterSuite } from './suites/limiter.js';
+export { type RateStoreSubject, rateStoreSuite } from './suites/rate-store.js';
 export { eventually, RawClient } from './suites/raw-client.js';
 export { serverAdapterCases } from './suites/server-adapter.js';
 export type {
@@ -26,7 +28,7 @@ export type {
   SuiteLimitOptions,
   SuiteServer,
 } from './suites/server-adapter-harness.js';
+export { type StoreHealth, TestRateStore } from './test-rate-store.js';
 export { runVectorFiles, type VectorRun } from './vectors/run-vector-files.js';
 export { Difference, same, type VectorKind, VectorRecord } from './vectors/vector-file.js';
 export { settle, VirtualClock } from './virtual-clock.js';
-export { type StoreHealth, TestRateStore } from './test-rate-store.js';

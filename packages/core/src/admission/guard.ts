@@ -46,7 +46,10 @@ export interface AcquireOptions {
 /** Counts calls in flight and admits them, or not. Made by {@link createGuard}. */
 export interface Guard extends SnapshotSource {
   readonly name: string;
-  /** The most calls in flight right now: the engine's limit, or less while the loop is overrun. */
+  /**
+   * The most calls in flight right now: the engine's limit; less while the loop is overrun; more by the reserve for critical
+   * calls, where classes are in use and the engine is adaptive.
+   */
   readonly maxConcurrency: number;
   /** Calls admitted and not yet released. */
   readonly inflight: number;
@@ -154,6 +157,8 @@ export class CallGuard implements Guard, Issuer {
   #parsed: ParsedMaxConcurrency;
   #limiter: Limiter;
   #dryRun: boolean;
+  /** The most that an adaptive engine may ever set; 0 for an engine whose limit is someone's word. */
+  #ceiling: number;
   /** Which engine is in use, counted from 1: what an earlier one admitted, this one does not hear of. */
   #epoch = 1;
   // moves with every call
@@ -181,6 +186,7 @@ export class CallGuard implements Guard, Issuer {
     this.#dryRun = resolved.dryRun;
     const nowUs = this.#clock.nowUs();
     this.#limiter = createLimiter(this.#parsed, { random: this.#random, nowUs });
+    this.#ceiling = ceilingOf(this.#limiter);
     this.#meter = new RateMeter(nowUs);
     this.#latencies.roll(nowUs);
     this.#refusals = new Refusals(
@@ -193,7 +199,7 @@ export class CallGuard implements Guard, Issuer {
   }
 
   get maxConcurrency(): number {
-    return Math.min(this.#limiter.maxConcurrency, this.#loop.cap);
+    return Math.min(this.#limiter.maxConcurrency + this.#reserves.onTop, this.#loop.cap);
   }
 
   get inflight(): number {
@@ -366,7 +372,14 @@ export class CallGuard implements Guard, Issuer {
     if (!this.#dryRun) inflight += this.#letThrough;
     if (priority !== 'default') this.#reserves.inUse = true;
     if (this.#reserves.inUse) {
-      inflight += this.#reserves.offsetOf(priority, this.maxConcurrency, this.#inflight);
+      const offset = this.#reserves.offsetOf(
+        priority,
+        limiter.maxConcurrency,
+        this.#ceiling,
+        this.#inflight,
+      );
+      // an engine is asked about whole calls, and about one at least
+      inflight = Math.max(1, inflight + offset);
     }
     if (inflight > this.#loop.cap) return OVER_LOOP_CAP;
     if (limiter.admits(inflight, nowUs, remainingUs)) return ADMIT;
@@ -456,9 +469,19 @@ export class CallGuard implements Guard, Issuer {
       this.#limiter = createLimiter(parsed, { random: this.#random, nowUs: this.#clock.nowUs() });
       this.#epoch++;
     }
+    this.#ceiling = ceilingOf(this.#limiter);
+    this.#reserves.forget();
     this.#parsed = parsed;
     this.#limit = limit;
   }
+}
+
+function ceilingOf(limiter: Limiter): number {
+  if (estimatesOf(limiter) === undefined) return 0;
+  const flag = configurableOf(limiter)
+    ?.flags()
+    .find(({ name }) => name === 'maxConcurrency');
+  return typeof flag?.value === 'number' ? flag.value : 0;
 }
 
 /** Checks the options and fills in the defaults. */

@@ -23,6 +23,10 @@ const LOOK_EVERY = 16;
  * chain with that ratio, and it climbs `reserve` steps with a chance of about `share ^ reserve`. The
  * reserve is what makes this chance small: `ln(tail) / ln(share)`. Nobody above: no reserve, so a
  * service that does not use classes has all of its limit.
+ *
+ * Where the limit is someone's word, reserves are taken out of it. An adaptive engine's limit is what
+ * the service needs to be busy: taking the reserve out would waste it, so the reserve of the default
+ * class is put on top, as far as the engine's own upper bound allows.
  */
 export class ClassReserves {
   /** True once a class other than `default` was seen; until then there is nothing to ask. */
@@ -37,16 +41,27 @@ export class ClassReserves {
   // what the shares come to
   #defaultReserve = 0;
   #sheddableReserve = 0;
+  /** How much of the reserve lies above the engine's limit. */
+  onTop = 0;
 
   /**
    * What is added to the in-flight count that a call of this class is judged by.
    *
+   * @param limit - the engine's
+   * @param ceiling - the most that an adaptive engine may set; 0 for others
    * @param inflight - calls in flight, of all classes, without the asking one
    */
-  offsetOf(priority: Priority, limit: number, inflight: number): number {
-    if (this.#untilLook-- <= 0) this.#look(limit, inflight);
-    if (priority === 'critical') return 0;
-    return priority === 'default' ? this.#defaultReserve : this.#sheddableReserve;
+  offsetOf(priority: Priority, limit: number, ceiling: number, inflight: number): number {
+    if (this.#untilLook-- <= 0) this.#look(limit, ceiling, inflight);
+    if (priority === 'critical') return -this.onTop;
+    const below = priority === 'default' ? this.#defaultReserve : this.#sheddableReserve;
+    return below - this.onTop;
+  }
+
+  /** Another engine: what lay above the limit of the last one is not for it. */
+  forget(): void {
+    this.onTop = 0;
+    this.#untilLook = 0;
   }
 
   taken(priority: Priority): void {
@@ -59,10 +74,10 @@ export class ClassReserves {
     else if (priority === 'sheddable') this.#sheddable--;
   }
 
-  #look(limit: number, inflight: number): void {
+  #look(limit: number, ceiling: number, inflight: number): void {
     this.#untilLook = LOOK_EVERY - 1;
     if (!Number.isFinite(limit)) {
-      this.#defaultReserve = this.#sheddableReserve = 0;
+      this.#defaultReserve = this.#sheddableReserve = this.onTop = 0;
       return;
     }
     const weight = LOOK_EVERY / MEMORY;
@@ -75,6 +90,7 @@ export class ClassReserves {
       this.#defaultReserve,
       reserve(DEFAULT_TAIL, above, SHEDDABLE_MOST, limit),
     );
+    this.onTop = Math.max(0, Math.min(this.#defaultReserve, ceiling - limit));
   }
 }
 

@@ -99,7 +99,9 @@ it('counts right under any interleaving: in flight = admitted - released, never 
             if (entry.admitted) {
               permits.push(entry);
               expect(entry.inflight).toBe(permits.length);
-              expect(entry.inflight).toBeLessThanOrEqual(before);
+              // asking may have moved the reserve of the classes, hence both
+              const most = Math.max(before, guard.maxConcurrency);
+              expect(entry.inflight).toBeLessThanOrEqual(most);
             } else {
               expect(entry.retryAfterMs).toBeGreaterThanOrEqual(100);
               expect(entry.retryAfterMs).toBeLessThanOrEqual(10_000);
@@ -141,7 +143,7 @@ it('counts right under any interleaving: in flight = admitted - released, never 
     }),
     { numRuns: 400 },
   );
-});
+}, 60_000);
 
 it('keeps the server’s count the sum of its methods’, under any interleaving and change of limits', () => {
   const name = fc.constantFrom('a', 'b', 'c', 'd');
@@ -182,4 +184,4 @@ it('keeps the server’s count the sum of its methods’, under any interleaving
     }),
     { numRuns: 300 },
   );
-});
+}, 60_000);

@@ -82,6 +82,18 @@ describe('priority classes', () => {
     expect(fill(guard, 'sheddable', 500)).toHaveLength(500);
   });
 
+  it('put the reserve of default on top of an adaptive limit, as far as the engine itself may go', () => {
+    const limit = { type: 'gradient', initialMaxConcurrency: 100, maxConcurrency: 110 };
+    const guard = createGuard({ limit, clock: new VirtualClock(), registry: false });
+    fill(guard, 'critical', 60);
+    settleShares(guard);
+    expect(guard.maxConcurrency).toBe(110);
+    expect(fill(guard, 'default')).toHaveLength(110 - 60 - 15); // 15 as above
+    expect(fill(guard, 'critical')).toHaveLength(15);
+    guard.configure({ limit: 100 });
+    expect(guard.maxConcurrency).toBe(100);
+  });
+
   it('at twice the capacity refuse hardly any critical call, and waste no slot', () => {
     // one server of 1000/s with exponential gaps, limit 50; critical 0.6, default 0.8, sheddable 0.6 of capacity
     const clock = new VirtualClock();
@@ -127,5 +139,5 @@ describe('priority classes', () => {
     expect(refused.critical / offered.critical).toBeLessThan(0.002);
     expect(refused.sheddable / offered.sheddable).toBeGreaterThan(0.95);
     expect(idleUs).toBeLessThan(0.01 * 100e6);
-  });
+  }, 60_000);
 });
