@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createGuards, type Guards, limit, signalOf } from '@elimit/express';
-import express, { type Express } from 'express';
+import express, { type ErrorRequestHandler, type Express } from 'express';
 
 /** One guard for each route, and a cap over all of them. */
 export function createLimits(): Guards {
@@ -56,5 +56,13 @@ export function createApp(guards: Guards = createLimits()): Express {
     res.status(201).json({ order: req.body as unknown });
   });
 
+  app.use(endQuietly);
+
   return app;
 }
+
+/** Nobody reads the answer to a client that has hung up, and that it did is no error of ours. */
+const endQuietly: ErrorRequestHandler = (error: unknown, req, res, next) => {
+  if (signalOf(req).aborted) res.end();
+  else next(error);
+};

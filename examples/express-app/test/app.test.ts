@@ -19,7 +19,8 @@ it('starts by one command, and serves', async () => {
   stop = () => process.kill(-(child.pid as number), 'SIGKILL');
   const [text] = (await once(child.stdout, 'data')) as [Buffer];
   const url = /http:\/\/127\.0\.0\.1:\d+/.exec(String(text))?.[0] as string;
-  await request(url).get('/healthz').expect(200, 'well');
+  const health = await request(url).get('/healthz');
+  expect(health.text).toBe('well');
   await request(url).get('/search?q=a').expect(200, { found: 'a' });
   await request(url).get('/thumbnail/7').expect(200, { id: '7' });
   await request(url)
@@ -41,8 +42,8 @@ it('refuses a third report, lets go of two that nobody waits for, and knows its 
   const clients = [await RawClient.open(port), await RawClient.open(port)];
   for (const client of clients) client.request('GET /report');
   while (report.inflight < 2) await new Promise((resolve) => setTimeout(resolve, 2));
-  const { body } = await request(server).get('/report').expect(503);
-  expect(body).toMatchObject({ code: 'ELIMIT', errno: 2004, reason: 'concurrency' });
+  const refused = await request(server).get('/report').expect(503);
+  expect(refused.body).toMatchObject({ code: 'ELIMIT', errno: 2004, reason: 'concurrency' });
   for (const client of clients) client.destroy();
   while (report.inflight > 0) await new Promise((resolve) => setTimeout(resolve, 2));
   expect(report.snapshot().outcomes.abandoned).toBe(2);

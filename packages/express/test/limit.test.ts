@@ -133,7 +133,7 @@ describe.each(EXPRESS)('limit, express $version', ({ express }) => {
     });
   });
 
-  it('is called app unless it is named', async () => {
+  it('is called app unless it is named', () => {
     const registry = createRegistry();
     const app = express();
     app.use(limit(7, { registry }));

@@ -10,21 +10,17 @@ const [port, kind, count, others, paceMs] = process.argv.slice(2);
 async function slowClient() {
   for (;;) {
     const socket = connect(Number(port), '127.0.0.1');
-    let closed = false;
     socket.on('error', () => {});
-    socket.on('close', () => {
-      closed = true;
-    });
+    const closed = new Promise((resolve) => socket.once('close', resolve)); // `once` would throw the reset
     if (kind === 'trickle') {
       socket.resume();
       socket.write('POST /upload HTTP/1.1\r\nHost: test\r\nContent-Length: 100000\r\n\r\n');
     } else {
       socket.write(`GET /${kind} HTTP/1.1\r\nHost: test\r\n\r\n`);
     }
-    while (!closed) {
-      await sleep(20);
-      if (kind === 'trickle') socket.write('x');
-    }
+    const trickle = setInterval(() => kind === 'trickle' && socket.write('x'), 20);
+    await closed;
+    clearInterval(trickle);
     await sleep(50);
   }
 }
