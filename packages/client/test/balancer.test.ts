@@ -27,6 +27,19 @@ describe('round robin', () => {
     expect(order('roundRobin', abc, 7)).toBe('abcabca');
   });
 
+  it('is fair to those that are left when some are out', () => {
+    const balancer = createBalancer('balancer', 'roundRobin', () => 0);
+    const [a, b, c] = abc as [Candidate, Candidate, Candidate];
+    const picked = [
+      [a, b, c],
+      [b, c],
+      [a, b, c],
+      [b, c],
+      [a, b, c],
+    ].map((candidates) => balancer.pick(candidates).origin);
+    expect(picked.join('')).toBe('abcba');
+  });
+
   it('starts anywhere', () => {
     // 0.0001 × 65536 = 6.55, so 6: a; 0.00002 × 65536 = 1.3, so 1: b
     expect(order('roundRobin', abc, 3, () => 0.0001)).toBe('abc');

@@ -1,17 +1,34 @@
 import type { Random } from '@elimit/core';
 import type { Balancer, Candidate } from './balancer.js';
 
-/** One after the other, from a random start so that many processes do not walk in step. */
+/**
+ * Whoever was picked longest ago. That is one after the other, and stays so while some are isolated or
+ * left out of a retry, where counting positions would favour their neighbours. The start is random, so
+ * that many processes do not walk in step.
+ */
 export class RoundRobinBalancer implements Balancer {
-  #next: number;
+  readonly #start: number;
+  /** When each was picked last, counted in picks. */
+  readonly #turns = new WeakMap<Candidate, number>();
+  #turn = 0;
 
   constructor(random: Random) {
-    this.#next = Math.floor(random() * 2 ** 16);
+    this.#start = Math.floor(random() * 2 ** 16);
   }
 
   pick(candidates: readonly Candidate[]): Candidate {
-    const picked = candidates[this.#next % candidates.length] as Candidate;
-    this.#next = (this.#next + 1) % Number.MAX_SAFE_INTEGER;
+    const count = candidates.length;
+    let picked = candidates[0] as Candidate;
+    let longestAgo = Number.POSITIVE_INFINITY;
+    for (let i = 0; i < count; i++) {
+      const candidate = candidates[(this.#start + i) % count] as Candidate;
+      const turn = this.#turns.get(candidate) ?? 0;
+      if (turn < longestAgo) {
+        longestAgo = turn;
+        picked = candidate;
+      }
+    }
+    this.#turns.set(picked, ++this.#turn);
     return picked;
   }
 }
