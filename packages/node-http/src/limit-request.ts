@@ -200,7 +200,7 @@ function warnOfMakingPerRequest(name: string, onEvent: OnEvent | undefined): voi
   const times = (madeLate.get(name) ?? 0) + 1;
   madeLate.set(name, times);
   if (times !== MADE_LATE) return;
-  const code = 'ELIMIT_LIMIT_PER_REQUEST';
+  const code = 'WARN_LIMIT_PER_REQUEST';
   const message = `limit(…) named ${name} is made anew for each request: make it once, outside of the handler`;
   if (onEvent === undefined) process.emitWarning(message, { type: 'ElimitWarning', code });
   else onEvent({ type: 'warning', code, name, message });

@@ -175,7 +175,7 @@ export class TimeoutLimiter implements ConfigurableLimiter, WarningLimiter {
     if (this.#unloadedUs * 2 <= this.#timeoutUs) return undefined;
     const unloadedMs = Math.round(this.#unloadedUs / 1000);
     return {
-      code: 'ELIMIT_TIMEOUT_TOO_SHORT',
+      code: 'WARN_TIMEOUT_TOO_SHORT',
       message: `timeoutMs ${timeoutMs} is less than twice the unloaded latency (${unloadedMs} ms): calls are refused although the service is healthy`,
     };
   }

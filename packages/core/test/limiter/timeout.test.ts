@@ -199,7 +199,7 @@ describe('the warning', () => {
   it('names the setting when the unloaded latency exceeds half of the timeout', () => {
     expect(new Bench({ timeoutMs: 500 }).play(100, 10, 249).limiter.warning()).toBeUndefined();
     expect(new Bench({ timeoutMs: 500 }).play(100, 10, 260).limiter.warning()).toEqual({
-      code: 'ELIMIT_TIMEOUT_TOO_SHORT',
+      code: 'WARN_TIMEOUT_TOO_SHORT',
       message:
         'timeoutMs 500 is less than twice the unloaded latency (260 ms): calls are refused although the service is healthy',
     });
