@@ -20,6 +20,11 @@ const TASKS = {
     about: 'replay golden vectors: vectors -- DIR…',
     ts: 'packages/testkit/src/vectors/main.ts',
   },
+  'lab:breaker': {
+    about:
+      'our breaker beside opossum and cockatiel: lab:breaker -- [NAME…] [--seeds N] [--json FILE]',
+    ts: 'packages/bench/src/breaker/main.ts',
+  },
   lab: {
     about: 'the simulated lab: lab -- [FILE.json…] [--arm NAME] [--seeds N]',
     ts: 'packages/bench/src/sim/main.ts',

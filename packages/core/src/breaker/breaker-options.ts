@@ -22,7 +22,7 @@ export interface ErrorCostOptions {
   readonly minIsolationMs?: number | undefined;
   /** Longest isolation, in milliseconds, `minIsolationMs` to 86 400 000. @default 4000 */
   readonly maxIsolationMs?: number | undefined;
-  /** A relapse doubles the isolation; good time of this length, in milliseconds, 0 to 86 400 000, halves it again. @default 10000 */
+  /** A relapse doubles the isolation; good time of this length, in milliseconds, 0 to 86 400 000, halves it again. @default 20000 */
   readonly relapseMs?: number | undefined;
   /** How far chance moves an isolation's length within its bounds, 0 to 1. @default 0.2 */
   readonly isolationJitterRatio?: number | undefined;
@@ -115,7 +115,7 @@ export const ERROR_COST_RULES: Rules<ErrorCostOptions> = {
   minIsolationMs: live(100, decimal(1, DAY_MS), 'shortest isolation'),
   maxIsolationMs: live(4000, decimal(1, DAY_MS), 'longest isolation'),
   relapseMs: live(
-    10_000,
+    20_000,
     decimal(0, DAY_MS),
     'good time that halves what isolations have grown to',
   ),

@@ -104,8 +104,8 @@ const TOKENS = 1024;
 const FREE = Number.POSITIVE_INFINITY;
 /** A ramp begins with, and never falls below, a tenth of the calls. */
 const RAMP_FLOOR = 0.1;
-/** After an isolation half of what the long window tolerates is spent: a target that fails in part is noticed sooner again. */
-const PROBATION = 0.5;
+/** After an isolation three quarters of what the long window tolerates are spent: a target that fails in part is noticed sooner again. */
+const PROBATION = 0.75;
 /** Time fades the cost in steps of this share of the half-life (half a percent each): one power less per call. */
 const FADE_STEP = 1 / 128;
 

@@ -60,6 +60,7 @@ describe('execute', () => {
     const { breaker } = make();
     await expect(breaker.execute(() => 7)).resolves.toBe(7);
     await expect(breaker.execute(() => undefined)).resolves.toBeUndefined();
+    // oxlint-disable-next-line unicorn/no-thenable -- a thenable is what is tested
     const thenable = Object.defineProperty({}, 'then', {
       value: (resolve: (value: number) => void) => resolve(8),
     });

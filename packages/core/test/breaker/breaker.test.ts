@@ -457,7 +457,7 @@ describe('options', () => {
       ['minCalls', 5],
       ['minIsolationMs', 100],
       ['maxIsolationMs', 4000],
-      ['relapseMs', 10_000],
+      ['relapseMs', 20_000],
       ['isolationJitterRatio', 0], // the bench's own
       ['halfOpenWindowSize', 3],
       ['trialTimeoutMs', 5000],

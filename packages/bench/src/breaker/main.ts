@@ -1,0 +1,139 @@
+/**
+ * Our breaker against the real opossum and cockatiel, fed the same calls in virtual time:
+ *
+ *   npm run -s lab:breaker -- [NAME…] [--seeds N] [--json FILE]
+ *
+ * NAME picks rows by a part of their name. Exits 1 if a row is worse than a peer's documented settings.
+ */
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { parseArgs } from 'node:util';
+import { ARMS } from './arms.js';
+import { type Scenario, scenarios } from './scenarios.js';
+import { type Figures, mean, simulate } from './simulate.js';
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { seeds: { type: 'string', default: '5' }, json: { type: 'string' } },
+});
+const seeds = Number(values.seeds);
+const chosen = scenarios(1)
+  .map(({ name }) => name)
+  .filter((name) => positionals.length === 0 || positionals.some((part) => name.includes(part)));
+const rowOf = (name: string, seed: number): Scenario =>
+  scenarios(seed).find((each) => each.name === name) as Scenario;
+
+const KEYS = ['failed', 'goodIsolated', 'detectMs', 'returnMs'] as const;
+/** Peers as documented: the yardstick. The tuned ones are shown beside. */
+const YARDSTICKS = ['opossum', 'cockatiel'];
+
+interface Row {
+  readonly name: string;
+  readonly about: string;
+  readonly figures: Readonly<Record<string, Figures>>;
+  /** Against each peer: the figures in which ours is better, and in which it is worse. */
+  readonly against: Readonly<Record<string, { better: string[]; worse: string[] }>>;
+}
+
+const rows: Row[] = [];
+for (const name of chosen) {
+  const figures: Record<string, Figures> = {};
+  for (const arm of ARMS) {
+    const runs: Figures[] = [];
+    for (let seed = 1; seed <= seeds; seed++)
+      runs.push(await simulate(rowOf(name, seed), arm, seed));
+    figures[arm.name] = {
+      calls: sum(runs.map(({ calls }) => calls)),
+      failed: sum(runs.map(({ failed }) => failed)),
+      goodIsolated: sum(runs.map(({ goodIsolated }) => goodIsolated)),
+      detectMs: mean(runs.flatMap(({ detectMs }) => detectMs ?? [])),
+      returnMs: mean(runs.flatMap(({ returnMs }) => returnMs ?? [])),
+    };
+  }
+  const row = { name, about: rowOf(name, 1).about, figures, against: compare(figures) };
+  rows.push(row);
+  print(row);
+}
+
+const behind = rows.filter((row) =>
+  YARDSTICKS.some((peer) => (row.against[peer]?.worse.length ?? 0) > 0),
+);
+console.log(
+  `${rows.length} rows, ${seeds} seeds each; ${rows.length - behind.length} with no figure worse than the peers as documented`,
+);
+for (const row of behind) {
+  for (const peer of YARDSTICKS) {
+    for (const figure of row.against[peer]?.worse ?? [])
+      console.log(`  worse: ${row.name}, ${figure}, than ${peer}`);
+  }
+}
+if (values.json !== undefined) {
+  mkdirSync(dirname(values.json), { recursive: true });
+  const report = {
+    command: `npm run -s lab:breaker -- ${process.argv.slice(2).join(' ')}`,
+    versions: {
+      node: process.version,
+      opossum: versionOf('opossum'),
+      cockatiel: versionOf('cockatiel'),
+    },
+    seeds,
+    arms: Object.fromEntries(ARMS.map(({ name, settings }) => [name, settings])),
+    rows,
+  };
+  writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
+}
+process.exitCode = behind.length > 0 ? 1 : 0;
+
+function compare(figures: Record<string, Figures>): Row['against'] {
+  const ours = figures.elimit as Figures;
+  const against: Record<string, { better: string[]; worse: string[] }> = {};
+  for (const [peer, theirs] of Object.entries(figures)) {
+    if (peer === 'elimit') continue;
+    const gains = KEYS.map((key) => ({ key, gain: gainOf(key, ours, theirs) }));
+    against[peer] = {
+      better: gains.filter(({ gain }) => gain > 0).map(({ key }) => key),
+      worse: gains.filter(({ gain }) => gain < 0).map(({ key }) => key),
+    };
+  }
+  return against;
+}
+
+/** Above 0 where ours is better. A tenth of a percent of the calls, and a twentieth of a second, are no difference. */
+function gainOf(key: (typeof KEYS)[number], ours: Figures, theirs: Figures): number {
+  const [a, b] = [ours[key], theirs[key]];
+  if (a === null || b === null) return 0;
+  const same = key === 'failed' ? ours.calls / 1000 : key === 'goodIsolated' ? 0 : 50;
+  return Math.abs(b - a) <= same ? 0 : b - a;
+}
+
+function print({ name, about, figures, against }: Row): void {
+  console.log(`${name}: ${about}`);
+  for (const [arm, { calls, failed, goodIsolated, detectMs, returnMs }] of Object.entries(
+    figures,
+  )) {
+    const { better = [], worse = [] } = against[arm] ?? {};
+    const verdict =
+      arm === 'elimit' ? '' : ` ours better in ${list(better)}, worse in ${list(worse)}`;
+    console.log(
+      `  ${arm.padEnd(16)} failed ${String(failed).padStart(6)} of ${calls}, good nodes isolated ${String(goodIsolated).padStart(3)}, ` +
+        `detect ${shown(detectMs)}, return ${shown(returnMs)}${verdict}`,
+    );
+  }
+}
+
+function list(keys: readonly string[]): string {
+  return keys.length === 0 ? 'none' : keys.join(' ');
+}
+
+function shown(ms: number | null): string {
+  return (ms === null ? '-' : `${ms.toFixed(0)} ms`).padStart(9);
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, each) => total + each, 0);
+}
+
+function versionOf(name: string): string {
+  const file = new URL(`../../../../node_modules/${name}/package.json`, import.meta.url);
+  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
+}
