@@ -1,0 +1,76 @@
+// Type-checks every ```ts block of the README files and docs/, each as a module of its own, with the names of
+// scripts/docs-globals.d.ts in scope; and finds links to files that are not there.
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { root } from './setup.mjs';
+
+const out = join(root, 'node_modules/.cache/docs-check');
+rmSync(out, { recursive: true, force: true });
+mkdirSync(out, { recursive: true });
+
+const pages = listPages();
+const origin = new Map();
+let broken = 0;
+for (const page of pages) {
+  const text = readFileSync(join(root, page), 'utf8');
+  for (const [, target] of text.matchAll(/\]\(([^)#\s]+)(?:#[^)]*)?\)/g)) {
+    if (/^[a-z]+:/i.test(target)) continue;
+    if (!existsSync(resolve(root, dirname(page), target))) {
+      console.error(`${page}: no file ${target}`);
+      broken++;
+    }
+  }
+  let block = 0;
+  for (const match of text.matchAll(/^```ts\n([\s\S]*?)^```$/gm)) {
+    const line = text.slice(0, match.index).split('\n').length;
+    const file = `${page.replace(/[^\w]/g, '_')}_${++block}.ts`;
+    writeFileSync(join(out, file), `${match[1]}\nexport {};\n`);
+    origin.set(file, { page, line });
+  }
+}
+
+writeFileSync(
+  join(out, 'tsconfig.json'),
+  JSON.stringify({
+    extends: join(root, 'tsconfig.json'),
+    compilerOptions: {
+      rootDir: root,
+      noUnusedLocals: false,
+      noUnusedParameters: false,
+      verbatimModuleSyntax: false,
+      lib: ['es2023', 'dom'],
+    },
+    include: ['*.ts', join(root, 'scripts/docs-globals.d.ts')],
+  }),
+);
+const tsc = join(root, 'node_modules/@typescript/native/bin/tsc');
+const { status, stdout } = spawnSync(process.execPath, [tsc, '-p', out, '--pretty', 'false'], {
+  cwd: root,
+  encoding: 'utf8',
+});
+// a place in a block is told as a place in its page
+for (const line of stdout.split('\n').filter(Boolean)) {
+  const match = /([^/(]+\.ts)\((\d+),(\d+)\): (.*)$/.exec(line);
+  const from = match ? origin.get(match[1]) : undefined;
+  console.error(from ? `${from.page}:${from.line + Number(match[2])}: ${match[4]}` : line);
+}
+console.log(`docs: ${origin.size} blocks on ${pages.length} pages`);
+process.exitCode = status !== 0 || broken > 0 ? 1 : 0;
+
+function listPages() {
+  const { stdout: listed } = spawnSync(
+    'git',
+    ['ls-files', '--cached', '--others', '--exclude-standard', '*.md'],
+    {
+      cwd: root,
+      encoding: 'utf8',
+    },
+  );
+  return listed
+    .split('\n')
+    .filter(
+      (file) =>
+        file !== '' && !/CHANGELOG|\/etc\/|\/results\//.test(file) && existsSync(join(root, file)),
+    );
+}
