@@ -1,3 +1,4 @@
+// what users of the middleware need from below, so that one import serves
 export {
   createGuard,
   createGuards,
@@ -10,9 +11,13 @@ export {
   type Rejection,
 } from '@elimit/core';
 export {
+  ClientGoneError,
   type EndingOptions,
   type LimitOptions,
   type LimitTarget,
+  type Protection,
+  type ProtectOptions,
+  protect,
   signalOf,
   writeRejection,
 } from '@elimit/node-http';

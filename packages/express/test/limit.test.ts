@@ -178,7 +178,7 @@ describe.each(EXPRESS)('limit, express $version', ({ express }) => {
     const url = await listen(app);
     for (let i = 0; i < 8; i++) await request(url).get('/').expect(200);
     expect(events).toEqual([
-      expect.objectContaining({ type: 'warning', code: 'ELIMIT_LIMIT_PER_REQUEST', name }),
+      expect.objectContaining({ type: 'warning', code: 'WARN_LIMIT_PER_REQUEST', name }),
     ]);
   });
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock, Timers } from '@elimit/core';
-import { systemClock, systemTimers } from '@elimit/core';
+import { functionOf, show, systemClock, systemTimers } from '@elimit/core';
 
 /** How and when a slot comes back. Times are in milliseconds. */
 export interface EndingOptions {
@@ -49,10 +49,6 @@ export const ENDING_DEFAULTS: ResolvedEndingOptions = {
 export function resolveEndingOptions(of: string, options: EndingOptions): ResolvedEndingOptions {
   const pick = <Key extends keyof EndingOptions>(key: Key): ResolvedEndingOptions[Key] =>
     (options[key] ?? ENDING_DEFAULTS[key]) as ResolvedEndingOptions[Key];
-  const isFailure = pick('isFailure');
-  if (typeof isFailure !== 'function') {
-    throw new TypeError(`${of}.isFailure must be a function, got ${typeof isFailure}`);
-  }
   return {
     drainHoldMs: amount(of, 'drainHoldMs', pick('drainHoldMs'), 1),
     abandonedHoldMs: orAuto(of, 'abandonedHoldMs', pick('abandonedHoldMs'), 0),
@@ -60,30 +56,21 @@ export function resolveEndingOptions(of: string, options: EndingOptions): Resolv
     maxBodies: orAuto(of, 'maxBodies', pick('maxBodies'), 1),
     bodyHoldMs: amount(of, 'bodyHoldMs', pick('bodyHoldMs'), 1),
     maxStreams: amount(of, 'maxStreams', pick('maxStreams'), 0),
-    isFailure,
+    isFailure: functionOf(`${of}.isFailure`, pick('isFailure')),
     clock: pick('clock'),
     timers: pick('timers'),
   };
 }
 
 /** A number from `min` on; `Infinity` turns the rule off. */
-function amount(of: string, name: string, value: unknown, min: number): number {
-  if (typeof value !== 'number') {
-    throw new TypeError(`${of}.${name} must be a number of at least ${min}, got ${String(value)}`);
-  }
+function amount(of: string, name: string, value: unknown, min: number, or = ''): number {
+  const wanted = `${of}.${name} must be ${or}a number of at least ${min}, got ${show(value)}`;
+  if (typeof value !== 'number') throw new TypeError(wanted);
   // written so that NaN fails too
-  if (!(value >= min)) {
-    throw new RangeError(`${of}.${name} must be a number of at least ${min}, got ${value}`);
-  }
+  if (!(value >= min)) throw new RangeError(wanted);
   return value;
 }
 
 function orAuto(of: string, name: string, value: unknown, min: number): number | 'auto' {
-  if (value === 'auto') return value;
-  if (typeof value === 'string') {
-    throw new RangeError(
-      `${of}.${name} must be 'auto' or a number of at least ${min}, got ${JSON.stringify(value)}`,
-    );
-  }
-  return amount(of, name, value, min);
+  return value === 'auto' ? value : amount(of, name, value, min, "'auto' or ");
 }
