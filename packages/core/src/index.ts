@@ -85,6 +85,7 @@ export type {
   RejectEvent,
   WarningEvent,
 } from './events.js';
+export type { AutoOptions } from './limiter/auto.js';
 export type { AutoDocumentedOptions, AutoStrictOptions } from './limiter/auto-strict.js';
 export type { ConstantLimiterOptions } from './limiter/constant.js';
 export { createLimiter } from './limiter/create.js';
@@ -92,6 +93,7 @@ export type { GradientOptions } from './limiter/gradient.js';
 export {
   type ConfigurableLimiter,
   configurableOf,
+  type DeadlineLimiter,
   type EstimatingLimiter,
   estimatesOf,
   type Limiter,
@@ -100,6 +102,7 @@ export {
   type LimiterStep,
   type LimiterWarning,
   type StatefulLimiter,
+  timeoutUsOf,
   type WarningLimiter,
   warningOf,
 } from './limiter/limiter.js';

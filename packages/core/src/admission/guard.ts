@@ -2,7 +2,13 @@ import { type Clock, systemClock } from '../clock.js';
 import type { Rejection, RejectionReason } from '../errors.js';
 import { type OnEvent, quiet } from '../events.js';
 import { createLimiter } from '../limiter/create.js';
-import { configurableOf, estimatesOf, type Limiter, warningOf } from '../limiter/limiter.js';
+import {
+  configurableOf,
+  estimatesOf,
+  type Limiter,
+  timeoutUsOf,
+  warningOf,
+} from '../limiter/limiter.js';
 import {
   type MaxConcurrency,
   type ParsedMaxConcurrency,
@@ -171,6 +177,9 @@ export class CallGuard implements Guard, Issuer {
   #failure = 0;
   #ignored = 0;
   #abandoned = 0;
+  // since the last turn of the loop
+  #peak = 0;
+  #endedBefore = 0;
 
   /** @param server - the guard of the whole server, asked before this one */
   constructor(options: GuardOptions, server: CallGuard | undefined) {
@@ -220,12 +229,12 @@ export class CallGuard implements Guard, Issuer {
     const server = this.#server;
     let ofServer: Verdict = ADMIT;
     if (server !== undefined && remainingUs > 0) {
-      ofServer = server.#judge(nowUs, remainingUs, priority);
+      ofServer = server.#judge(nowUs, arrivedUs, remainingUs, priority);
       if (ofServer !== ADMIT && !server.#dryRun) {
         return server.#refuse(ofServer === TOO_LATE ? 'deadline' : 'server', ofServer, nowUs);
       }
     }
-    const verdict = this.#judge(nowUs, remainingUs, priority);
+    const verdict = this.#judge(nowUs, arrivedUs, remainingUs, priority);
     if (verdict !== ADMIT && !this.#dryRun) {
       return this.#refuse(verdict === TOO_LATE ? 'deadline' : 'concurrency', verdict, nowUs);
     }
@@ -260,7 +269,19 @@ export class CallGuard implements Guard, Issuer {
 
   observeLoop(turn: LoopTurn): void {
     const nowUs = this.#clock.nowUs();
-    this.#loop.observe(turn.turnUs, turn.idled, this.inflight, this.#limiter.maxConcurrency, nowUs);
+    const ended = this.#success + this.#failure + this.#ignored + this.#abandoned;
+    this.#loop.observe(
+      {
+        turnUs: turn.turnUs,
+        idled: turn.idled,
+        peak: this.#peak,
+        ended: ended - this.#endedBefore,
+      },
+      this.#limiter.maxConcurrency,
+      nowUs,
+    );
+    this.#endedBefore = ended;
+    this.#peak = this.inflight;
   }
 
   snapshot(): GuardSnapshot {
@@ -363,7 +384,11 @@ export class CallGuard implements Guard, Issuer {
 
   // the path of a call
 
-  #judge(nowUs: number, remainingUs: number, priority: Priority): Verdict {
+  #judge(nowUs: number, arrivedUs: number, carriedUs: number, priority: Priority): Verdict {
+    // an engine's own timeout runs from the arrival too: what passed unseen before now is gone
+    const waitedUs = nowUs - arrivedUs;
+    const remainingUs =
+      waitedUs > 0 ? Math.min(carriedUs, timeoutUsOf(this.#limiter) - waitedUs) : carriedUs;
     if (remainingUs <= 0) return TOO_LATE;
     if (nowUs >= this.#meter.slotEndUs) this.#tick(nowUs);
     const limiter = this.#limiter;
@@ -398,6 +423,7 @@ export class CallGuard implements Guard, Issuer {
     this.#admitted++;
     if (verdict !== ADMIT) return this.#admitAnyway(verdict, nowUs, arrivedUs, priority, outer);
     const inflight = ++this.#inflight + (this.#dryRun ? 0 : this.#letThrough);
+    if (inflight > this.#peak) this.#peak = inflight;
     if (priority !== 'default') this.#reserves.taken(priority);
     this.#limiter.started(nowUs, inflight);
     const permit = new CallPermit(this, inflight, arrivedUs, this.#epoch, priority, outer);

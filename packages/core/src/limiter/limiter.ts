@@ -87,6 +87,16 @@ export function warningOf(limiter: Limiter): LimiterWarning | undefined {
   return 'warning' in limiter ? (limiter as WarningLimiter).warning() : undefined;
 }
 
+/** A limiter with a timeout of its own, from a call's arrival on: its guard takes off it what has passed since. */
+export interface DeadlineLimiter extends Limiter {
+  readonly timeoutUs: number;
+}
+
+/** The engine's own timeout, in microseconds; `Infinity` for an engine without one. */
+export function timeoutUsOf(limiter: Limiter): number {
+  return 'timeoutUs' in limiter ? (limiter as DeadlineLimiter).timeoutUs : Number.POSITIVE_INFINITY;
+}
+
 /** What an engine is built with, beside its options. */
 export interface LimiterContext {
   readonly random: Random;

@@ -1,6 +1,11 @@
 import type { FlagSnapshot } from '../options.js';
 import type { Outcome } from '../outcome.js';
-import type { ConfigurableLimiter, LimiterWarning, WarningLimiter } from './limiter.js';
+import type {
+  ConfigurableLimiter,
+  DeadlineLimiter,
+  LimiterWarning,
+  WarningLimiter,
+} from './limiter.js';
 import {
   changeByRules,
   decimal,
@@ -100,7 +105,7 @@ const MAX_MARGIN = 2;
  *
  * A lone call is let through unless its deadline has passed, so that there is always a sample to come back by.
  */
-export class TimeoutLimiter implements ConfigurableLimiter, WarningLimiter {
+export class TimeoutLimiter implements ConfigurableLimiter, DeadlineLimiter, WarningLimiter {
   // set once, or by configure
   #settings: TimeoutSettings;
   #timeoutUs = 0;
@@ -129,6 +134,10 @@ export class TimeoutLimiter implements ConfigurableLimiter, WarningLimiter {
   /** For a call with all of the configured timeout left. */
   get maxConcurrency(): number {
     return this.#limit;
+  }
+
+  get timeoutUs(): number {
+    return this.#timeoutUs;
   }
 
   admits(inflight: number, nowUs: number, remainingUs: number): boolean {
