@@ -96,6 +96,7 @@ describe('least loaded', () => {
       b: {},
       picked: 'b',
     },
+    { it: 'a new one among equals', a: { loadLatencyUs: 1000 }, b: {}, picked: 'b' },
     {
       it: 'the first of two equals',
       a: { loadLatencyUs: 1000 },

@@ -20,11 +20,12 @@ export class LeastLoadedBalancer implements Balancer {
     const other = Math.floor(this.#random() * (count - 1));
     const a = candidates[first] as Candidate;
     const b = candidates[other < first ? other : other + 1] as Candidate;
-    return loadOf(b, a) < loadOf(a, b) ? b : a;
+    const excess = loadOf(b, a) - loadOf(a, b);
+    return excess < 0 || (excess === 0 && b.loadLatencyUs === 0) ? b : a;
   }
 }
 
-/** One without an answer yet is taken to be as fast as the one it is compared with. */
+/** One without an answer yet is taken to be as fast as the one it is compared with, and goes first if equal. */
 function loadOf(candidate: Candidate, other: Candidate): number {
   const latencyUs = candidate.loadLatencyUs || other.loadLatencyUs || 1;
   return (latencyUs * (candidate.inflight + 1)) / candidate.weight;
