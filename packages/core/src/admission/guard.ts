@@ -222,7 +222,7 @@ export class CallGuard implements Guard, Issuer {
   tryAcquire(options: AcquireOptions = NOTHING_KNOWN): Entry {
     const nowUs = this.#clock.nowUs();
     const { arrivedUs: stamp = nowUs, timeoutMs, priority: asked } = options;
-    const arrivedUs = stamp <= nowUs ? stamp : nowUs; // NaN too
+    const arrivedUs = stamp > nowUs || Number.isNaN(stamp) ? nowUs : stamp;
     const priority = asked === 'critical' || asked === 'sheddable' ? asked : 'default';
     const remainingUs = timeoutMs === undefined ? Infinity : leftUs(timeoutMs, nowUs - arrivedUs);
 

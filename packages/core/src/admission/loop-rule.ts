@@ -6,12 +6,14 @@ export interface LoopTurn {
   readonly idled: boolean;
 }
 
-/** A turn is long from here on: every new request waits half of it before it is seen. */
+/** A turn may be long from here on: every new request waits half of it before it is seen. */
 const LONG_TURN_US = 20_000;
+/** Fewer calls than this never make a turn too long: a handler that takes 50 ms is slow, not one of too many. */
+const FEW_CALLS = 4;
 const SHORT_TURN_US = 10_000;
 /** One long turn is a pause (a collection, a big parse), not a state. */
 const LONG_TURNS_IN_A_ROW = 3;
-/** The most that one turn takes away from the cap. */
+/** The most that one turn takes away, as a share of what was in flight. */
 const DEEPEST_CUT = 0.5;
 /** Short turns between two steps up, while the loop never idles. */
 const SHORT_TURNS_PER_STEP = 4;
@@ -20,11 +22,20 @@ const MEAN_OVER_US = 1_000_000;
 /** Without news for this long the rule lapses: whoever measured has gone. */
 const LAPSES_AFTER_US = 1_000_000;
 
+/** One turn, and what a guard's calls had to do with it. */
+export interface GuardedTurn extends LoopTurn {
+  /** The most calls in flight during the turn. */
+  readonly peak: number;
+  /** Calls that ended in the turn. */
+  readonly ended: number;
+}
+
 /**
  * The last resort against blind time. While the loop never sleeps, its turns consist of work that was
- * admitted; if they are long, too much of it was. The rule then caps what is in flight in proportion,
- * once per turn and only after the last cut was obeyed, until turns are short; it lets go as soon as
- * the loop sleeps. It knows nothing of latency or rate, so a poisoned estimate cannot defeat it.
+ * admitted; if they are long, too many calls got their piece of work in one turn. The rule takes as many off
+ * what is in flight as ended in the turn beyond its proper length, once per turn and only after the last cut
+ * was obeyed, until turns are short; it lets go as soon as the loop sleeps. It knows nothing of latency or
+ * rate, so a poisoned estimate cannot defeat it. Calls that wait for something else are left their places.
  */
 export class LoopRule {
   /** The most calls in flight; `Infinity` while the rule is not in force. */
@@ -34,13 +45,13 @@ export class LoopRule {
   #longTurns = 0;
   #shortTurns = 0;
 
-  observe(turnUs: number, idled: boolean, inflight: number, limit: number, nowUs: number): void {
+  observe({ turnUs, idled, peak, ended }: GuardedTurn, limit: number, nowUs: number): void {
     // weighed by time: a turn counts for as long as it lasted
     const gapUs = Math.max(turnUs, Math.min(nowUs - this.#seenUs, MEAN_OVER_US));
     this.#meanTurnUs += (1 - Math.exp(-gapUs / MEAN_OVER_US)) * (turnUs - this.#meanTurnUs);
     this.#seenUs = nowUs;
     if (idled) this.#letGo(limit);
-    else if (turnUs > LONG_TURN_US) this.#tighten(turnUs, inflight);
+    else if (turnUs > LONG_TURN_US) this.#tighten(turnUs, peak, ended);
     else this.#hold(turnUs, limit);
   }
 
@@ -58,12 +69,12 @@ export class LoopRule {
     return this.#meanTurnUs / 1000;
   }
 
-  #tighten(turnUs: number, inflight: number): void {
+  #tighten(turnUs: number, peak: number, ended: number): void {
     this.#shortTurns = 0;
     this.#longTurns++;
-    if (this.#longTurns < LONG_TURNS_IN_A_ROW || inflight <= 1 || inflight > this.cap) return;
-    const cut = Math.max(DEEPEST_CUT, LONG_TURN_US / turnUs);
-    this.cap = Math.max(1, Math.floor(inflight * cut));
+    const excess = Math.floor(ended - Math.max(FEW_CALLS, (ended * LONG_TURN_US) / turnUs));
+    if (this.#longTurns < LONG_TURNS_IN_A_ROW || excess < 1 || peak > this.cap) return;
+    this.cap = Math.max(1, Math.ceil(peak * DEEPEST_CUT), peak - excess);
   }
 
   #hold(turnUs: number, limit: number): void {
@@ -77,7 +88,7 @@ export class LoopRule {
   #letGo(limit: number): void {
     this.#longTurns = 0;
     this.#shortTurns = 0;
-    if (this.cap !== Number.POSITIVE_INFINITY) this.#raise(Math.max(1, this.cap >> 3), limit);
+    if (this.cap !== Number.POSITIVE_INFINITY) this.#raise(Math.max(1, this.cap >> 2), limit);
   }
 
   #raise(by: number, limit: number): void {

@@ -1,109 +1,185 @@
-import { createGuard, type Guard, type Permit } from '@elimit/core';
-import { VirtualClock } from '@elimit/testkit';
+import { createGuard, type MaxConcurrency, type Permit } from '@elimit/core';
+import { SpyLimiter, seededRandom, VirtualClock } from '@elimit/testkit';
 import { describe, expect, it } from '@jest/globals';
 
-function make(inflight: number) {
+/** A guard that is kept as full as it allows, up to `load` calls, in a loop that is described turn by turn. */
+function make(load: number, limit: MaxConcurrency = 1000) {
   const clock = new VirtualClock();
-  const guard = createGuard({ limit: 1000, clock, registry: false });
-  const permits = Array.from({ length: inflight }, () => guard.tryAcquire() as Permit);
-  const turn = (turnUs: number, idled = false): void => {
+  const guard = createGuard({ limit, clock, registry: false });
+  const permits: Permit[] = [];
+  const fill = (): void => {
+    while (permits.length < load) {
+      const entry = guard.tryAcquire();
+      if (!entry.admitted) return;
+      permits.push(entry);
+    }
+  };
+  /** A turn in which `ended` calls end; new ones come as soon as they may. */
+  const turn = (turnUs: number, ended: number, idled = false): void => {
+    for (const permit of permits.splice(0, ended)) permit.release('success');
+    fill();
     clock.advance(turnUs);
     guard.observeLoop({ turnUs, idled });
   };
+  fill();
   return { clock, guard, permits, turn };
 }
 
-function drainTo(guard: Guard, permits: Permit[], inflight: number): void {
-  while (guard.inflight > inflight) permits.pop()?.release('success');
-}
-
 describe('the loop rule', () => {
-  it('cuts what is in flight in proportion, once the loop has not slept for three long turns', () => {
-    const { guard, turn } = make(20);
-    turn(40_000);
-    turn(40_000);
+  it('takes off what ended beyond a proper turn, once the loop has not slept for three long ones', () => {
+    const { guard, turn } = make(40);
+    turn(40_000, 20);
+    turn(40_000, 20);
     expect(guard.maxConcurrency).toBe(1000);
-    turn(40_000);
-    expect(guard.maxConcurrency).toBe(10); // 20 × 20 ms ÷ 40 ms
+    turn(40_000, 20);
+    expect(guard.maxConcurrency).toBe(30); // 10 of the 20 fit into 20 ms; the other 10 are too many
     expect(guard.tryAcquire()).toMatchObject({ reason: 'concurrency' });
   });
 
-  it('cuts again only after the last cut was obeyed, and to no less than half each time', () => {
-    const { guard, permits, turn } = make(40);
-    for (let i = 0; i < 10; i++) turn(500_000);
+  it('cuts again only after the last cut was obeyed, and by no more than half each time', () => {
+    const { guard, turn } = make(40);
+    for (let i = 0; i < 3; i++) turn(500_000, 40);
+    expect(guard.maxConcurrency).toBe(20); // 38 are too many, half is the most
+    turn(500_000, 5); // 40 were in flight at its beginning
     expect(guard.maxConcurrency).toBe(20);
-    drainTo(guard, permits, 20);
-    turn(500_000);
+    turn(500_000, 20); // and 35 at the beginning of this one
+    expect(guard.maxConcurrency).toBe(20);
+    turn(500_000, 20);
     expect(guard.maxConcurrency).toBe(10);
   });
 
   it('never shuts the door: one call may always run', () => {
-    const { guard, permits, turn } = make(3);
-    for (let i = 0; i < 20; i++) {
-      turn(500_000);
-      drainTo(guard, permits, guard.maxConcurrency);
-    }
-    expect(guard.maxConcurrency).toBe(1);
-    drainTo(guard, permits, 0);
+    const { guard, permits, turn } = make(100);
+    for (let i = 0; i < 50; i++) turn(10_000_000, 100);
+    expect(guard.maxConcurrency).toBe(4); // four in a turn are never too many, however long it takes
+    for (const permit of permits) permit.release('success');
     expect(guard.tryAcquire().admitted).toBe(true);
   });
 
   it.each([
-    { it: 'one pause of two seconds', turns: [2_000_000, 100, 100] },
-    { it: 'two long turns', turns: [300_000, 300_000, 100] },
-    { it: 'a loop that is busy with short turns', turns: Array.from({ length: 100 }, () => 6_000) },
-  ])('leaves $it alone', ({ turns }) => {
+    { it: 'one pause of two seconds', turns: [2_000_000, 100, 100], ended: 40 },
+    { it: 'two long turns', turns: [300_000, 300_000, 100], ended: 40 },
+    {
+      it: 'a loop that is busy with short turns',
+      turns: Array.from({ length: 100 }, () => 6_000),
+      ended: 40,
+    },
+    {
+      it: 'handlers that take long one by one',
+      turns: Array.from({ length: 100 }, () => 200_000),
+      ended: 4,
+    },
+    {
+      it: 'long turns in which none of its calls ended',
+      turns: Array.from({ length: 100 }, () => 200_000),
+      ended: 0,
+    },
+  ])('leaves $it alone', ({ turns, ended }) => {
     const { guard, turn } = make(50);
-    for (const us of turns) turn(us);
+    for (const us of turns) turn(us, ended);
     expect(guard.maxConcurrency).toBe(1000);
   });
 
   it('leaves long turns alone while the loop sleeps in between', () => {
     const { guard, turn } = make(50);
     for (let i = 0; i < 20; i++) {
-      turn(50_000);
-      turn(50_000);
-      turn(1_000, true);
+      turn(50_000, 40);
+      turn(50_000, 40);
+      turn(1_000, 1, true);
     }
     expect(guard.maxConcurrency).toBe(1000);
   });
 
-  it('climbs a step in four short turns, and an eighth for every turn in which the loop slept', () => {
+  it('climbs a step in four short turns, and a quarter for every turn in which the loop slept', () => {
     const { guard, turn } = make(100);
-    for (let i = 0; i < 3; i++) turn(40_000);
+    for (let i = 0; i < 3; i++) turn(40_000, 100);
     expect(guard.maxConcurrency).toBe(50);
-    for (let i = 0; i < 8; i++) turn(5_000);
+    for (let i = 0; i < 8; i++) turn(5_000, 5);
     expect(guard.maxConcurrency).toBe(52);
-    turn(15_000); // neither long nor short: holds
+    for (let i = 0; i < 9; i++) turn(15_000, 5); // neither long nor short: holds
     expect(guard.maxConcurrency).toBe(52);
-    turn(1_000, true);
-    expect(guard.maxConcurrency).toBe(58); // 52 + 6
-    for (let i = 0; i < 30; i++) turn(1_000, true);
+    turn(1_000, 1, true);
+    expect(guard.maxConcurrency).toBe(65);
+    for (let i = 0; i < 15; i++) turn(1_000, 1, true);
     expect(guard.maxConcurrency).toBe(1000); // past the limit it is no longer in force
   });
 
   it('lapses a second after the last news', () => {
     const { guard, clock, permits, turn } = make(20);
-    for (let i = 0; i < 3; i++) turn(40_000);
-    drainTo(guard, permits, 10);
+    for (let i = 0; i < 3; i++) turn(40_000, 20);
+    expect(guard.maxConcurrency).toBe(10);
+    for (const permit of permits) permit.release('success');
     clock.advanceMs(1001);
     expect(guard.tryAcquire().admitted).toBe(true);
     expect(guard.maxConcurrency).toBe(1000);
   });
 
   it('teaches the engine nothing', () => {
-    const { guard, turn } = make(20);
-    for (let i = 0; i < 3; i++) turn(40_000);
-    guard.tryAcquire();
-    expect(guard.snapshot().rejected.concurrency).toBe(1);
-    expect(guard.configure({ limit: 1000 })).toBeUndefined();
+    const limiter = new SpyLimiter();
+    const { guard, turn } = make(20, limiter);
+    for (let i = 0; i < 4; i++) turn(40_000, 20);
+    expect(guard.snapshot().rejected.concurrency).toBeGreaterThan(0);
+    expect(limiter.refusals).toEqual([]);
   });
 
   it('shows the mean turn, weighed by time', () => {
     const { guard, turn } = make(1);
-    turn(1_000_000, true); // the first news after a second counts 1 - 1/e
+    turn(1_000_000, 0, true); // the first news after a second counts 1 - 1/e
     expect(guard.snapshot().loopDelayMs).toBeCloseTo(1000 * (1 - Math.exp(-1)), 6);
-    for (let i = 0; i < 2000; i++) turn(10_000);
+    for (let i = 0; i < 2000; i++) turn(10_000, 0);
     expect(guard.snapshot().loopDelayMs).toBeCloseTo(10, 3);
+  });
+});
+
+/**
+ * A thread that reads its sockets once per turn, at three times its capacity: calls wait 10 ms, then take 4 ms
+ * of the processor, all that are ready in one turn. Admitting costs 0.2 ms and refusing 0.15. Clients are patient
+ * for 500 ms. How many are answered in time and late, per second.
+ */
+function overrun(limit: number, isWatched: boolean): { inTime: number; late: number } {
+  const clock = new VirtualClock(0);
+  const random = seededRandom(5);
+  const guard = createGuard({ limit, clock, registry: false, random });
+  let arrivalUs = 0;
+  let waiting: { readyUs: number; arrivedUs: number; permit: Permit }[] = [];
+  const answered = { inTime: 0, late: 0 };
+  while (clock.nowUs() < 20e6) {
+    const beganUs = clock.nowUs();
+    while (arrivalUs <= clock.nowUs()) {
+      const permit = guard.tryAcquire();
+      if (permit.admitted) {
+        waiting.push({ readyUs: clock.nowUs() + 10_000, arrivedUs: arrivalUs, permit });
+      }
+      clock.advance(permit.admitted ? 200 : 150);
+      arrivalUs += Math.ceil((-Math.log(1 - random()) * 1e6) / 750);
+    }
+    const polledUs = clock.nowUs();
+    for (const { readyUs, arrivedUs, permit } of waiting) {
+      if (readyUs > polledUs) continue;
+      clock.advance(4_000);
+      permit.release('success');
+      answered[clock.nowUs() - arrivedUs <= 500_000 ? 'inTime' : 'late']++;
+    }
+    waiting = waiting.filter(({ readyUs }) => readyUs > polledUs);
+    const turnUs = clock.nowUs() - beganUs;
+    const nextUs = Math.min(arrivalUs, ...waiting.map(({ readyUs }) => readyUs));
+    const idleUs = Math.max(0, nextUs - clock.nowUs());
+    clock.advance(idleUs);
+    if (isWatched) guard.observeLoop({ turnUs, idled: idleUs > 0 });
+  }
+  return { inTime: answered.inTime / 20, late: answered.late / 20 };
+}
+
+describe('a limit that is far too high for its thread', () => {
+  it('answers nearly everything late', () => {
+    const { inTime, late } = overrun(200, false);
+    expect(inTime).toBeLessThan(20);
+    expect(late).toBeGreaterThan(200);
+  });
+
+  it('is put right by the loop rule', () => {
+    const { inTime, late } = overrun(200, true);
+    expect(inTime).toBeGreaterThan(210);
+    expect(late).toBeLessThan(5);
   });
 });
