@@ -3,7 +3,7 @@ import type { FlagSnapshot, RateLimiterSnapshot } from '../metrics/snapshot.js';
 import { Bucket } from '../rate/bucket.js';
 import { type BucketLaw, refillUs } from '../rate/law.js';
 import { MemoryStore } from '../rate/memory-store.js';
-import { costOf, RateBook } from './rate-book.js';
+import { costOf, keyOf, RateBook } from './rate-book.js';
 import type { RateDecision, RateLimiter, TakeOptions } from './rate-contract.js';
 import {
   burstOf,
@@ -201,7 +201,7 @@ export class LocalRateLimiter implements RateLimiter {
 
   #counted(key: string): string {
     this.#hasKeys = true;
-    return this.#book.keyOf(key);
+    return keyOf(key);
   }
 
   #takeUs(n: number, key: LineKey, nowUs: number): number {

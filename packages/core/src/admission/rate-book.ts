@@ -1,13 +1,11 @@
 import { type OnEvent, quiet } from '../events.js';
 import type { FlagSnapshot } from '../metrics/snapshot.js';
-import { numberIn } from '../options.js';
-import { hash } from '../rate/memory-store.js';
+import { numberIn, show } from '../options.js';
+import { hashText } from '../rate/memory-store.js';
 import { RATE_LIMITER_DEFAULTS, type ResolvedRateOptions } from './rate-options.js';
 
 /** An event at most this often for refusals. */
 const TELL_EVERY_US = 1_000_000;
-/** Longer keys are counted by a hash: a key is a name, not a place to keep things. */
-const LONGEST_KEY = 256;
 
 const MEANINGS: Readonly<Record<string, string>> = {
   rate: 'tokens per second',
@@ -28,6 +26,12 @@ const LIVE = new Set(['rate', 'burst', 'dryRun', 'storePolicy', 'storeTimeoutMs'
 /** The cost of a call, if it is a finite number of at least 0; anything else throws and takes nothing. */
 export function costOf(n: unknown): number {
   return numberIn('n', n, 0, Number.MAX_VALUE);
+}
+
+/** The key, if it is a string; anything else throws. */
+export function keyOf(key: string): string {
+  if (typeof key === 'string') return key;
+  throw new TypeError(`key must be a string, got ${show(key)}`);
 }
 
 /** Counts what a rate limiter decides, and tells about it: what both of its forms do alike. */
@@ -51,13 +55,6 @@ export class RateBook {
     this.#onEvent = quiet(options.onEvent);
     // keys are hashed with a seed of this limiter, so that nobody outside can aim at a collision
     this.seed = Math.floor(options.random() * 2 ** 32);
-  }
-
-  /** The key as it is counted: as it is, or its hash if it is very long. Anything but a string throws. */
-  keyOf(key: string): string {
-    if (typeof key !== 'string') throw new TypeError(`key must be a string, got ${typeof key}`);
-    if (key.length <= LONGEST_KEY) return key;
-    return `#${key.length}:${this.#hashed(key)}`;
   }
 
   /** Counts a refusal; true if a dry run lets it through. */
@@ -93,18 +90,13 @@ export class RateBook {
     }));
   }
 
-  #hashed(key: string): string {
-    const low = hash(key, this.seed).toString(16).padStart(8, '0');
-    return hash(key, ~this.seed).toString(16).padStart(8, '0') + low;
-  }
-
   #tell(key: string | undefined, nowUs: number, onEvent: OnEvent): void {
     this.#untold++;
     if (nowUs < this.#tellFromUs) return;
     const count = this.#untold;
     this.#untold = 0;
     this.#tellFromUs = nowUs + TELL_EVERY_US;
-    const shown = key === undefined || this.#revealKeys ? key : this.#hashed(key);
+    const shown = key === undefined || this.#revealKeys ? key : hashText(key, this.seed);
     onEvent({
       type: 'reject',
       name: this.name,

@@ -10,7 +10,7 @@ import {
   type StoreAnswer,
 } from '../rate/store.js';
 import { TokenBucketLaw } from '../rate/token-bucket.js';
-import { costOf, RateBook } from './rate-book.js';
+import { costOf, keyOf, RateBook } from './rate-book.js';
 import type { RateDecision, SharedRateLimiter, TakeOptions } from './rate-contract.js';
 import {
   burstOf,
@@ -88,7 +88,7 @@ export class StoreRateLimiter implements SharedRateLimiter {
 
   check(n = 1, key?: string): RateDecision | Promise<RateDecision> {
     costOf(n);
-    const counted = key === undefined ? NO_KEY : this.#book.keyOf(key);
+    const counted = key === undefined ? NO_KEY : keyOf(key);
     const answer = this.#ask(n, counted);
     if (!(answer instanceof Promise)) return this.#decide(answer, key);
     return answer.then((told) => this.#decide(told, key));
@@ -100,7 +100,7 @@ export class StoreRateLimiter implements SharedRateLimiter {
     const maxWaitMs = maxWaitOf(options);
     signal?.throwIfAborted();
     if (n > this.#quota.burst) throw this.#tooLarge(n);
-    const counted = key === undefined ? NO_KEY : this.#book.keyOf(key);
+    const counted = key === undefined ? NO_KEY : keyOf(key);
     let line = this.#lines.get(counted);
     if (line === undefined) {
       const answer = await this.#ask(n, counted);
@@ -125,7 +125,7 @@ export class StoreRateLimiter implements SharedRateLimiter {
 
   refund(n = 1, key?: string): void {
     costOf(n);
-    const counted = key === undefined ? NO_KEY : this.#book.keyOf(key);
+    const counted = key === undefined ? NO_KEY : keyOf(key);
     const nowUs = this.#clock.nowUs();
     this.#front?.refundAt(this.#front.find(counted, nowUs), n, nowUs);
     if (this.#mode === 'store') this.#session.refund(counted, n, this.#quota);
@@ -134,7 +134,7 @@ export class StoreRateLimiter implements SharedRateLimiter {
   }
 
   async reset(key?: string): Promise<void> {
-    const counted = key === undefined ? NO_KEY : this.#book.keyOf(key);
+    const counted = key === undefined ? NO_KEY : keyOf(key);
     const nowUs = this.#clock.nowUs();
     this.#front?.reset(counted, nowUs);
     this.#local.reset(counted, nowUs);

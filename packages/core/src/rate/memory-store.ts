@@ -7,6 +7,8 @@ export type Slot = number;
 const FIRST_SLOTS = 16;
 /** Slots looked at for each newcomer: enough to free more than comes in. */
 const SWEEP = 4;
+/** Longer keys are counted by a hash of 64 bits: a key is a name, not a place to keep things. */
+const LONGEST_KEY = 256;
 /** Candidates among which the fullest bucket is given up when the store is full. */
 const CANDIDATES = 8;
 
@@ -53,7 +55,8 @@ export class MemoryStore {
 
   /** The key's bucket, made if it is new. Good until the next `find`. */
   find(key: string, nowUs: number): Slot {
-    return this.#slots.get(key) ?? this.#newcomer(key, nowUs);
+    const id = key.length > LONGEST_KEY ? `#${key.length}:${hashText(key, this.#seed)}` : key;
+    return this.#slots.get(id) ?? this.#newcomer(id, nowUs);
   }
 
   /** 0 if taken, else microseconds to wait; see {@link BucketLaw.take}. */
@@ -254,7 +257,7 @@ class Shadow {
 const { imul } = Math;
 
 /** Murmur3's mixing over the code units; 32 bits, not for secrets. */
-export function hash(text: string, seed: number): number {
+function hash(text: string, seed: number): number {
   let h = seed | 0;
   for (let i = 0; i < text.length; i++) {
     h = imul(h ^ text.charCodeAt(i), 0xcc9e2d51);
@@ -265,4 +268,10 @@ export function hash(text: string, seed: number): number {
   h = imul(h ^ (h >>> 16), 0x85ebca6b);
   h = imul(h ^ (h >>> 13), 0xc2b2ae35);
   return (h ^ (h >>> 16)) >>> 0;
+}
+
+/** 64 bits of hash, in hexadecimal. */
+export function hashText(text: string, seed: number): string {
+  const half = (of: number): string => hash(text, of).toString(16).padStart(8, '0');
+  return half(~seed) + half(seed);
 }

@@ -14,6 +14,13 @@ function warm(): Bucket {
   return subject;
 }
 
+/** The wait after one token, once it has idled. */
+function priceAfter(idleUs: number): number {
+  const subject = warm();
+  subject.take(1, 6_000_000 + idleUs);
+  return subject.waitUs(1, 6_000_000 + idleUs);
+}
+
 describe('the warm-up bucket', () => {
   it('spends from cold what Guava’s does, at a burst of 1', () => {
     const guava = new Bucket(new SmoothWarmUpLaw(10, 2_000_000, 3), 0);
@@ -83,11 +90,6 @@ describe('the warm-up bucket', () => {
   });
 
   it('goes cold in one warm-up time of idling, and not before', () => {
-    const priceAfter = (idleUs: number): number => {
-      const subject = warm();
-      subject.take(1, 6_000_000 + idleUs);
-      return subject.waitUs(1, 6_000_000 + idleUs);
-    };
     expect(priceAfter(100_000)).toBe(100_000);
     expect(priceAfter(1_200_000)).toBe(110_000); // half cold is where the slope begins: a token above it
     expect(priceAfter(2_200_000)).toBe(290_000);
