@@ -1,3 +1,4 @@
+import { AutoLimiter } from './auto.js';
 import { AutoStrictLimiter } from './auto-strict.js';
 import { ConstantLimiter } from './constant.js';
 import { GradientLimiter } from './gradient.js';
@@ -19,6 +20,7 @@ export function createLimiter(parsed: ParsedMaxConcurrency, context: LimiterCont
     case 'unlimited':
       return unlimited;
     case 'auto':
+      return new AutoLimiter(parsed.settings, context);
     case 'autoStrict':
       return new AutoStrictLimiter(parsed.settings, context);
     case 'timeout':

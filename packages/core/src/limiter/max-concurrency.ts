@@ -1,4 +1,5 @@
 import { booleanOf, functionOf, integerIn, knownKeys, show, textOf } from '../options.js';
+import { type AutoOptions, type AutoSettings, resolveAutoOptions } from './auto.js';
 import {
   type AutoDocumentedOptions,
   type AutoStrictOptions,
@@ -29,6 +30,7 @@ export type LimiterOptions =
   | ({ readonly type: 'constant' } & ConstantLimiterOptions)
   | { readonly type: 'unlimited' }
   | ({ readonly type: 'gradient' } & GradientOptions)
+  | ({ readonly type: 'auto'; readonly strict?: false | undefined } & AutoOptions)
   | ({
       readonly type: 'auto';
       readonly strict: true;
@@ -67,7 +69,7 @@ interface Parsed {
 export type ParsedMaxConcurrency =
   | (Parsed & { readonly engine: 'constant'; readonly settings: ConstantLimiterOptions })
   | (Parsed & { readonly engine: 'unlimited' })
-  | (Parsed & { readonly engine: 'auto'; readonly settings: AutoStrictSettings })
+  | (Parsed & { readonly engine: 'auto'; readonly settings: AutoSettings })
   | (Parsed & { readonly engine: 'autoStrict'; readonly settings: AutoStrictSettings })
   | (Parsed & { readonly engine: 'timeout'; readonly settings: TimeoutSettings })
   | (Parsed & { readonly engine: 'timeoutStrict'; readonly settings: TimeoutStrictSettings })
@@ -235,11 +237,7 @@ function parseType(
           settings: resolveAutoStrictOptions(rest),
         };
       }
-      // the default grade of `auto` for now: the strict one without brpc's floor
-      const { initialMaxConcurrency = 20, minConcurrency = 1, maxConcurrency = 10_000 } = rest;
-      const bounds = { initialMaxConcurrency, minConcurrency, maxConcurrency };
-      const settings = resolveAutoStrictOptions({ ...rest, ...bounds });
-      return { engine: type, type, text: type, given: rest, settings };
+      return { engine: type, type, text: type, given: rest, settings: resolveAutoOptions(rest) };
     }
     case 'timeout':
       return isStrict

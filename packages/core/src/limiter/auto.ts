@@ -1,0 +1,545 @@
+import type { FlagSnapshot } from '../options.js';
+import type { Outcome } from '../outcome.js';
+import type { Random } from '../random.js';
+import { LoadWindow } from '../sampling/load-window.js';
+import { AUTO_STRICT_OPTIONS } from './auto-strict.js';
+import type {
+  ConfigurableLimiter,
+  EstimatingLimiter,
+  LimiterContext,
+  LimiterEstimates,
+} from './limiter.js';
+import {
+  changeByRules,
+  decimal,
+  flagsByRules,
+  integer,
+  type OptionRules,
+  refuseStrictOnly,
+  resolveByRules,
+} from './option-rules.js';
+
+/** Options of `{ type: 'auto' }`. All are live unless they say otherwise. `docs/auto.md` explains the law. */
+export interface AutoOptions {
+  /** The limit at the start. Fixed at construction. @default 20 */
+  readonly initialMaxConcurrency?: number | undefined;
+  /** The limit never falls below this; at least 1. @default 1 */
+  readonly minConcurrency?: number | undefined;
+  /** The limit never rises above this. @default 10000 */
+  readonly maxConcurrency?: number | undefined;
+  /** Calls that may wait for their turn, beyond those being worked on; at least 0. @default 20 */
+  readonly queueSize?: number | undefined;
+  /** No more may wait than are worked off in this time, in milliseconds, and four; at least 0. @default 750 */
+  readonly queueMs?: number | undefined;
+  /** Least time between two re-measurements of the no-load latency under lasting overload, in milliseconds; at least 100. @default 15000 */
+  readonly remeasureIntervalMs?: number | undefined;
+  /** A re-measurement lowers the limit to this share of what keeps the service just busy; 0.3 to 1. @default 0.8 */
+  readonly remeasureReduceRatio?: number | undefined;
+  /** A window whose mean is not yet precise ends after this time, in milliseconds; at least 100. @default 1500 */
+  readonly sampleWindowMs?: number | undefined;
+  /** A window waits for so many calls, as long as they come within five seconds; at least 10. @default 20 */
+  readonly minSampleCount?: number | undefined;
+  /** A window never takes more calls than this. @default 4000 */
+  readonly maxSampleCount?: number | undefined;
+}
+
+/** Resolved options of {@link AutoLimiter}. */
+export type AutoSettings = { [K in keyof AutoOptions]-?: NonNullable<AutoOptions[K]> };
+
+const RULES: OptionRules<AutoSettings> = {
+  initialMaxConcurrency: {
+    default: 20,
+    check: integer(1),
+    live: false,
+    meaning: 'the limit at the start',
+  },
+  minConcurrency: {
+    default: 1,
+    check: integer(1),
+    live: true,
+    meaning: 'the limit never falls below this',
+  },
+  maxConcurrency: {
+    default: 10_000,
+    check: integer(1),
+    live: true,
+    meaning: 'the limit never rises above this',
+  },
+  queueSize: { default: 20, check: decimal(0), live: true, meaning: 'calls that may wait' },
+  queueMs: {
+    default: 750,
+    check: decimal(0),
+    live: true,
+    meaning: 'no more may wait than are worked off in this time, ms',
+  },
+  remeasureIntervalMs: {
+    default: 15_000,
+    check: integer(100),
+    live: true,
+    meaning: 'least time between two re-measurements of the no-load latency, ms',
+  },
+  remeasureReduceRatio: {
+    default: 0.8,
+    check: decimal(0.3, 1),
+    live: true,
+    meaning: 'a re-measurement runs at this share of what keeps the service just busy',
+  },
+  sampleWindowMs: {
+    default: 1500,
+    check: integer(100),
+    live: true,
+    meaning: 'a window that is not yet precise ends after this time, ms',
+  },
+  minSampleCount: {
+    default: 20,
+    check: integer(10),
+    live: true,
+    meaning: 'a window waits for so many calls, up to five seconds',
+  },
+  maxSampleCount: {
+    default: 4000,
+    check: integer(50),
+    live: true,
+    meaning: 'a window never takes more calls than this',
+  },
+};
+
+/** Checks the options of an {@link AutoLimiter}; brpc's that have no meaning here are refused with a pointer to `strict`. */
+export function resolveAutoOptions(options: object): AutoSettings {
+  refuseStrictOnly('auto', options, RULES, AUTO_STRICT_OPTIONS);
+  const settings = resolveByRules('auto', options, RULES);
+  const { minConcurrency, maxConcurrency } = settings;
+  integer(minConcurrency)('auto.maxConcurrency', maxConcurrency);
+  const { initialMaxConcurrency: initial } = options as AutoOptions;
+  if (initial !== undefined) {
+    integer(minConcurrency, maxConcurrency)('auto.initialMaxConcurrency', initial);
+  }
+  const within = Math.max(minConcurrency, Math.min(maxConcurrency, settings.initialMaxConcurrency));
+  return { ...settings, initialMaxConcurrency: within };
+}
+
+const SECOND = 1e6;
+/** Calls that a first guess at the work is made of. */
+const FIRST_GUESS = 5;
+/** Calls behind the estimate of the work before it is trusted. */
+const TRUSTED = 200;
+/** Calls that the averages remember. */
+const WORK_MEMORY = 400;
+const CAPACITY_MEMORY = 1000;
+
+/**
+ * Keeps as many calls in flight as the service needs to be busy, and a few more:
+ *
+ *     limit = capacity × work + allowance
+ *
+ * `capacity` is what the service finishes per microsecond when it is busy, `work` the time a call takes when it waits
+ * for nobody; their product is Little's law for a service that is just busy. Neither drifts by itself. A window in which
+ * nothing was refused teaches the work, as far as its latencies do not rise with the calls in flight; one in which the
+ * limit bound teaches the capacity. What neither explains is looked at twice and then tried: the limit is cut for a
+ * moment, and how throughput answers tells slower work from less capacity.
+ */
+export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
+  #settings: AutoSettings;
+  readonly #random: Random;
+
+  // what is believed of the service; times in microseconds, rates per microsecond, so that rate × time counts calls
+  #workUs = -1;
+  #capacity = 0;
+  /** Calls behind the work, as far as they were free of queueing. */
+  #trust = 0;
+  /** The capacity as it stood when the estimates were last confirmed, and when that was. */
+  #provenCapacity = 0;
+  #provenUs = 0;
+  /** Share of the calls refused lately. */
+  #pressure = 0;
+  /** Standard deviation of the latency ÷ its mean. */
+  #variation = 0;
+  #guessed = 0;
+
+  // the limit
+  #limit: number;
+  #maxConcurrency: number;
+  #inflight = 0;
+  /** While climbing, every release raises the limit, up to here. */
+  #climbTo: number;
+  #climbing = true;
+  #hasty = true;
+
+  // the window
+  readonly #window = new LoadWindow();
+  /** The limit was changed: the window begins when that has taken effect, `drainUs` after in-flight has come down. */
+  #settling = false;
+  #drainUs = 0.02 * SECOND;
+  #suspect = false;
+  /** The arithmetic of a window is not for every call: its next turn is at this count. */
+  #lookAtCount = 0;
+
+  // the trial: a cut of the limit, and the level it is compared with
+  #trying = false;
+  #triedSinceUs = 0;
+  #returnTo = 0;
+  #aboveThroughput = 0;
+  #aboveInflight = 0;
+  #aboveLatencyUs = 0;
+  /** True if the level above was measured just now. */
+  #aboveIsFresh = false;
+  /** What an older level above said, in case the fresh comparison is lost in noise; -1 for nothing. */
+  #olderElasticity = -1;
+  #remeasureAtUs = 0;
+
+  constructor(settings: AutoSettings, { random, nowUs }: LimiterContext) {
+    this.#settings = settings;
+    this.#random = random;
+    this.#limit = this.#maxConcurrency = settings.initialMaxConcurrency;
+    this.#climbTo = Math.max(60, 3 * this.#limit);
+    this.#remeasureAtUs = nowUs + settings.remeasureIntervalMs * 1000 * (0.5 + random());
+    this.#window.open(nowUs);
+  }
+
+  get maxConcurrency(): number {
+    return this.#maxConcurrency;
+  }
+
+  admits(inflight: number): boolean {
+    return inflight <= this.#maxConcurrency;
+  }
+
+  started(nowUs: number, inflight: number): void {
+    if (inflight === 1) this.#skipSilence(nowUs);
+    this.#inflight = inflight;
+    if (this.#settling) this.#settle(nowUs);
+    if (nowUs >= this.#window.startUs) this.#window.admitted++;
+  }
+
+  refused(nowUs: number): void {
+    if (this.#settling) this.#settle(nowUs);
+    if (nowUs >= this.#window.startUs) this.#window.refused++;
+  }
+
+  record(outcome: Outcome, latencyUs: number, nowUs: number, inflightAtStart: number): void {
+    this.#inflight--;
+    if (this.#settling) this.#settle(nowUs);
+    this.#window.lastUs = nowUs;
+    if (outcome === 'ignored') return;
+    // a failure that comes early took little from the service, and says little about it
+    if (outcome === 'failure' && latencyUs < this.#workUs / 2) return;
+    // the client left: the call would have taken at least so long
+    const heldUs = outcome === 'abandoned' ? Math.max(latencyUs, this.#workUs) : latencyUs;
+    this.#sample(Math.max(1, heldUs), nowUs, inflightAtStart);
+  }
+
+  estimates(): LimiterEstimates {
+    return {
+      minLatencyUs: this.#workUs,
+      maxQps: this.#capacity > 0 ? this.#capacity * SECOND : -1,
+      exploreRatio: -1,
+    };
+  }
+
+  configure(options: Readonly<Record<string, unknown>>): void {
+    refuseStrictOnly('auto', options, RULES, AUTO_STRICT_OPTIONS);
+    const settings = changeByRules('auto', this.#settings, options, RULES);
+    integer(settings.minConcurrency)('auto.maxConcurrency', settings.maxConcurrency);
+    this.#settings = settings;
+    this.#setLimit(this.#limit);
+  }
+
+  flags(): readonly FlagSnapshot[] {
+    return flagsByRules(this.#settings, RULES);
+  }
+
+  // ---- on every call: sums only
+
+  #sample(latencyUs: number, nowUs: number, inflightAtStart: number): void {
+    if (this.#guessed < FIRST_GUESS) {
+      this.#workUs = (this.#workUs * this.#guessed + latencyUs) / ++this.#guessed;
+    }
+    if (nowUs < this.#window.startUs) return;
+    this.#window.add(latencyUs, inflightAtStart);
+    if (this.#climbing && this.#limit < this.#climbTo) this.#climb(inflightAtStart);
+    if (this.#isDone(nowUs)) this.#learn(nowUs);
+  }
+
+  #climb(inflightAtStart: number): void {
+    const cold = this.#trust < TRUSTED;
+    if (cold || inflightAtStart > this.#limit / 2) this.#setLimit(this.#limit + (cold ? 2 : 1));
+  }
+
+  /** Nobody was there for a second or more: that is not time in which the service was slow. */
+  #skipSilence(nowUs: number): void {
+    const window = this.#window;
+    const silentUs = nowUs - window.lastUs;
+    if (silentUs > SECOND && window.lastUs > window.startUs) window.startUs += silentUs;
+  }
+
+  #settle(nowUs: number): void {
+    if (this.#inflight > this.#limit) this.#window.startUs = nowUs + this.#drainUs;
+    else this.#settling = false;
+  }
+
+  /** Done when its mean is precise enough, or its time is up: soon while things move, after two turnovers when holding. */
+  #isDone(nowUs: number): boolean {
+    if (this.#guessed < FIRST_GUESS) return false;
+    const { sampleWindowMs, minSampleCount, maxSampleCount } = this.#settings;
+    const window = this.#window;
+    const lastedUs = nowUs - window.startUs;
+    const { count } = window;
+    if (count < minSampleCount) return count >= 4 && lastedUs >= 5 * SECOND;
+    if (lastedUs < 0.02 * SECOND) return false;
+    if (count >= maxSampleCount) return true;
+    if (count < this.#lookAtCount) return false;
+    this.#lookAtCount = count + (count >> 4);
+    window.measure(nowUs);
+    const { meanLatencyUs, spreadUs } = window;
+    if (lastedUs < Math.min(0.5 * SECOND, 0.7 * (meanLatencyUs + spreadUs))) return false;
+    if (lastedUs >= (count < 50 ? 5 * SECOND : sampleWindowMs * 1000)) return true;
+    const spread = Math.max(spreadUs / meanLatencyUs, 0.7 * this.#variation);
+    if (spread > (this.#trying ? 0.05 : 0.07) * Math.sqrt(count)) return false;
+    if (this.#climbing && this.#hasty) return true;
+    if (this.#inflight > 1.3 * this.#target()) return true;
+    return count >= (this.#trying ? 100 : Math.max(300, 2 * this.#limit));
+  }
+
+  // ---- the law
+
+  #target(): number {
+    return this.#capacity * this.#workUs + this.#allowance(this.#capacity);
+  }
+
+  /**
+   * How many calls may wait. A count, since a queue longer than K is about as rare as load ^ K however many servers
+   * there are; bounded in time for slow services; up to 60 % less while calls are refused, since lasting overload needs
+   * no room for bursts. The root covers the scatter of the calls being worked on.
+   */
+  #allowance(capacity: number): number {
+    const { queueSize, queueMs } = this.#settings;
+    const places = Math.min(queueSize, 4 + capacity * queueMs * 1000);
+    const relief = 0.6 * Math.min(1, this.#pressure / 0.25);
+    return places * (1 - relief) + 0.9 * Math.sqrt(capacity * this.#workUs);
+  }
+
+  /** The end of a window. */
+  #learn(nowUs: number): void {
+    const window = this.#window;
+    this.#lookAtCount = 0;
+    window.measure(nowUs);
+    const variation = window.spreadUs / window.meanLatencyUs;
+    const noise = Math.max(this.#variation, variation) / Math.sqrt(window.count);
+    this.#variation += 0.3 * (variation - this.#variation);
+    this.#drainUs = Math.max(0.005 * SECOND, window.meanLatencyUs + 2.5 * window.spreadUs);
+    if (this.#trying) this.#learnFromTrial(nowUs, noise);
+    else this.#learnFromLoad(nowUs);
+  }
+
+  #learnFromLoad(nowUs: number): void {
+    const window = this.#window;
+    const { throughput, meanInflight, meanLatencyUs, count } = window;
+    const lastedUs = nowUs - window.startUs;
+    const bound = window.refused > 0;
+    const share = window.refused / (window.refused + window.admitted);
+    if (share >= 0)
+      this.#pressure += (1 - Math.exp(-lastedUs / (2 * SECOND))) * (share - this.#pressure);
+    if (!bound && !this.#climbing) this.#learnWork(nowUs);
+    if (!bound) this.#provenCapacity = Math.max(this.#provenCapacity, this.#capacity);
+
+    const allowance = this.#allowance(Math.max(this.#capacity, throughput));
+    const queue = throughput * (meanLatencyUs - this.#workUs);
+    const odd = bound
+      ? queue > allowance / 2 && this.#isUnexplained(allowance)
+      : queue > 1.5 * allowance && window.queueing + window.queueingError > 0.5;
+    if (odd && !this.#suspect) {
+      this.#suspect = true; // look again
+      this.#climbing = false;
+      window.open(nowUs + this.#drainUs);
+      return;
+    }
+    this.#suspect = false;
+    if (odd) {
+      // few calls need a deeper cut to tell the answers apart
+      const depth = Math.max(0.3, 0.7 - 1.5 / Math.sqrt(count));
+      this.#tryLower(nowUs, depth * meanInflight, throughput, true, this.#limit);
+    } else if (bound) this.#followBound(nowUs, share, queue, allowance);
+    else this.#followFree(nowUs);
+  }
+
+  /** Throughput well under what was proven, or far more in flight than what is believed can need. */
+  #isUnexplained(allowance: number): boolean {
+    const { throughput, meanInflight, count } = this.#window;
+    const least = this.#provenCapacity * (0.85 - 2 / Math.sqrt(count));
+    return throughput < least || meanInflight > 1.5 * (throughput * this.#workUs + allowance);
+  }
+
+  /** Nothing was refused: latencies teach the work, as far as they do not rise with the calls in flight. */
+  #learnWork(nowUs: number): void {
+    const window = this.#window;
+    const free = Math.max(0, 1 - Math.max(0, window.queueing) - window.queueingError);
+    const weight = window.count / (window.count + WORK_MEMORY);
+    const off = window.meanLatencyUs - window.meanWaitUs() - this.#workUs;
+    this.#workUs = Math.max(1, this.#workUs + weight * free * off);
+    this.#trust = Math.min(TRUSTED, this.#trust + Math.min(window.count, TRUSTED) * free);
+    if (this.#trust < TRUSTED || free <= 0.6) return;
+    this.#provenUs = nowUs;
+    const { remeasureIntervalMs } = this.#settings;
+    this.#remeasureAtUs = Math.max(this.#remeasureAtUs, nowUs + remeasureIntervalMs * 1000);
+  }
+
+  /** A slow average; a rise beyond the noise of counting is taken at once. Says whether it was one. */
+  #learnCapacity(): boolean {
+    const { throughput, count } = this.#window;
+    const rise = throughput - this.#capacity;
+    const jump = rise > (3 * this.#capacity) / Math.sqrt(count);
+    this.#capacity += (jump ? 1 : count / (count + CAPACITY_MEMORY)) * rise;
+    return jump;
+  }
+
+  /** Nothing was refused, which says nothing against the limit; only an absurdly loose one is let down slowly. */
+  #followFree(nowUs: number): void {
+    const window = this.#window;
+    this.#climbing = false;
+    if (window.throughput > this.#capacity) this.#learnCapacity();
+    const target = this.#target();
+    const lastedUs = nowUs - window.startUs;
+    const loose = this.#limit > 3 * target;
+    const kept = loose ? this.#limit * Math.exp(-lastedUs / (10 * SECOND)) : this.#limit;
+    this.#setLimit(Math.max(target, kept));
+    window.open(nowUs);
+  }
+
+  #followBound(nowUs: number, share: number, queue: number, allowance: number): void {
+    const window = this.#window;
+    const cold = this.#trust < TRUSTED;
+    const jump = this.#learnCapacity();
+    // what waits when the limit is reached; in a window whose limit moved, what waited on average
+    const waits = this.#climbing
+      ? queue
+      : window.throughput * (window.latencyAt(this.#limit) - this.#workUs);
+    if (waits < allowance / (cold || jump ? 2 : 4)) {
+      this.#startClimb(nowUs, cold, jump, allowance);
+      return;
+    }
+
+    const knee = this.#capacity * this.#workUs;
+    const { remeasureIntervalMs, remeasureReduceRatio } = this.#settings;
+    // throughput grew with the limit: the knee is elsewhere
+    const outgrown =
+      this.#capacity > 1.15 * this.#provenCapacity &&
+      nowUs > this.#provenUs + 250 * remeasureIntervalMs;
+    if (cold || ((nowUs > this.#remeasureAtUs || outgrown) && knee > 5)) {
+      this.#tryLower(nowUs, remeasureReduceRatio * knee, this.#capacity, false, this.#target());
+      return;
+    }
+    const target = this.#target();
+    this.#moveTo(share < 0.05 ? Math.max(this.#limit, target) : target, nowUs);
+  }
+
+  /** The limit binds and hardly anything waits: more may be in flight. */
+  #startClimb(nowUs: number, cold: boolean, jump: boolean, allowance: number): void {
+    const measured = !this.#climbing || this.#window.meanInflight > 0.3 * this.#limit;
+    this.#hasty = this.#climbing || cold || jump;
+    this.#setLimit(Math.max(this.#limit, this.#target()));
+    if (measured) {
+      if (cold) this.#climbTo = 3 * this.#limit;
+      else this.#climbTo = this.#hasty ? 2 * this.#limit : this.#limit + allowance;
+    }
+    this.#climbing = true;
+    this.#window.open(nowUs);
+  }
+
+  // ---- the trial: does throughput fall with the calls in flight?
+
+  #tryLower(
+    nowUs: number,
+    limit: number,
+    throughput: number,
+    fresh: boolean,
+    returnTo: number,
+    olderElasticity = -1,
+  ): void {
+    if (!this.#trying) this.#triedSinceUs = nowUs;
+    this.#trying = true;
+    this.#aboveThroughput = throughput;
+    this.#aboveInflight = this.#window.meanInflight;
+    this.#aboveLatencyUs = this.#window.meanLatencyUs;
+    this.#aboveIsFresh = fresh;
+    this.#olderElasticity = olderElasticity;
+    this.#returnTo = returnTo;
+    this.#moveTo(limit, nowUs);
+  }
+
+  #learnFromTrial(nowUs: number, noise: number): void {
+    const { throughput, meanInflight: inflight, meanLatencyUs: latencyUs } = this.#window;
+    const off = latencyUs - this.#workUs;
+    let lower = 0;
+    let older = -1;
+    if (Math.abs(off) <= Math.max(0.08, 2 * noise) * this.#workUs) {
+      this.#workUs += 0.7 * off; // as believed
+    } else if (off < 0) {
+      this.#workUs = latencyUs; // less than believed: go on down while it falls
+      lower = 0.75 * inflight;
+    } else if (inflight < 1.5) {
+      this.#workUs = latencyUs; // alone in there: nothing to wait for
+    } else if (!this.#aboveIsFresh) {
+      lower = 0.65 * inflight; // compare with a level measured just now
+      older = Math.max(0, this.#elasticity());
+    } else if (this.#isElastic(noise)) {
+      this.#workUs = latencyUs; // fewer in flight, fewer done: the work itself takes longer
+    } else {
+      this.#capacity = this.#aboveThroughput; // as many done: they only waited. On down, until the latency agrees
+      const knee = this.#capacity * this.#workUs;
+      lower = Math.min(0.75 * inflight, Math.max(0.5 * inflight, 0.85 * knee));
+    }
+    if (lower > 0 && (inflight > 5 || older >= 0)) {
+      this.#tryLower(nowUs, lower, throughput, true, this.#returnTo, older);
+    } else this.#endTrial(nowUs);
+  }
+
+  /** d ln throughput ÷ d ln in-flight between the level above and this one: 1 if all were worked on, 0 if more only waited. */
+  #elasticity(): number {
+    const { throughput, meanInflight, meanLatencyUs } = this.#window;
+    const step = Math.log(this.#aboveInflight / meanInflight);
+    if (step <= 0.02) return 0;
+    // by Little's law 1 − d ln latency ÷ d ln in-flight is the same: the mean of both is less noisy
+    const fall = Math.log(this.#aboveThroughput / throughput);
+    const relief = Math.log(this.#aboveLatencyUs / meanLatencyUs);
+    return 0.5 + (0.5 * (fall - relief)) / step;
+  }
+
+  #isElastic(noise: number): boolean {
+    const elasticity = this.#elasticity();
+    const step = Math.log(this.#aboveInflight / this.#window.meanInflight);
+    const plain = this.#olderElasticity < 0 || Math.abs(elasticity - 0.5) * step > 1.5 * noise;
+    return (plain ? elasticity : this.#olderElasticity) > 0.5;
+  }
+
+  #endTrial(nowUs: number): void {
+    this.#trying = false;
+    this.#trust = TRUSTED;
+    this.#provenCapacity = this.#capacity;
+    this.#provenUs = nowUs;
+    // a trial may cost a fifth of the throughput for a fortieth of the time
+    const pauseUs = Math.max(
+      this.#settings.remeasureIntervalMs * 1000,
+      40 * (nowUs - this.#triedSinceUs),
+    );
+    this.#remeasureAtUs = nowUs + pauseUs * (0.75 + 0.5 * this.#random());
+    this.#limit = this.#returnTo;
+    this.#moveTo(Math.min(4 * this.#limit, this.#target()), nowUs);
+  }
+
+  // ---- moving the limit
+
+  #moveTo(limit: number, nowUs: number): void {
+    const before = this.#limit;
+    this.#setLimit(limit);
+    this.#climbing = false;
+    // calls that end just after a change belong to the old limit
+    this.#settling = Math.abs(this.#limit - before) > 0.05 * before;
+    this.#window.open(nowUs + (this.#settling ? this.#drainUs : 0));
+  }
+
+  #setLimit(limit: number): void {
+    const { minConcurrency, maxConcurrency } = this.#settings;
+    this.#limit = Math.max(minConcurrency, Math.min(maxConcurrency, limit));
+    this.#maxConcurrency = Math.floor(this.#limit);
+  }
+}
