@@ -202,6 +202,7 @@ class Ending implements Swept {
   }
 
   #outcome(): Outcome {
+    if (isRefused(this.res)) return 'ignored';
     if (this.#hasLeft()) return 'abandoned';
     return this.endings.options.isFailure(this.req, this.res) ? 'failure' : 'success';
   }
@@ -355,8 +356,13 @@ export function holdsSlot(res: ServerResponse, owner: object): boolean {
  */
 export function endCalls(res: ServerResponse): void {
   const watched = res as WatchedResponse;
-  watched[REFUSED] = true;
+  markRefused(res, true);
   for (let ending = watched[ENDING]; ending !== undefined; ending = ending.outer) ending.ignore();
+}
+
+/** Says whether the answer is a refusal of ours, by somebody who will write it himself: then it teaches nothing. */
+export function markRefused(res: ServerResponse, refused: boolean): void {
+  (res as WatchedResponse)[REFUSED] = refused;
 }
 
 /** True once this response carries a refusal of ours: its handler must not start any more. */

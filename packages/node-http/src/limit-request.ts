@@ -20,6 +20,7 @@ import {
   endCalls,
   holdsSlot,
   isRefused,
+  markRefused,
   releaseWhenDone,
 } from './ending.js';
 import {
@@ -162,7 +163,8 @@ export class RequestLimit<
     let endings = this.#endings.get(guard);
     if (endings === undefined) {
       endings = createEndings(this.#owner, guard, this.#resolved.ending, {
-        refuse: (_req, res, rejection) => writeRejection(res, rejection, this.#options),
+        // its handler has started: there is nowhere to go on to
+        refuse: (req, res, rejection) => this.#refuse(req as Req, res as Res, rejection, () => {}),
         blindUs: () => loopMonitor().blindUs(),
       });
       this.#endings.set(guard, endings);
@@ -177,10 +179,17 @@ export class RequestLimit<
   }
 
   #refuse(req: Req, res: Res, rejection: Rejection, next: Next): void {
-    endCalls(res); // guards further out: this is an answer of ours, and says nothing of their load
     const { handler } = this.#options;
-    if (handler === undefined) writeRejection(res, rejection, this.#options);
-    else handler(req, res, rejection, next);
+    if (handler === undefined) {
+      endCalls(res); // of guards further out: this is an answer of ours, and says nothing of their load
+      writeRejection(res, rejection, this.#options);
+      return;
+    }
+    markRefused(res, true);
+    handler(req, res, rejection, (error) => {
+      markRefused(res, false); // it goes on after all
+      next(error);
+    });
   }
 
   /** The first request. */

@@ -60,11 +60,10 @@ describe('a slot comes back', () => {
         res.flushHeaders();
       }),
     );
-    (await open(port)).request('GET /', 'Connection: Upgrade', 'Upgrade: test');
-    await eventually(
-      () => guard.inflight === 1,
-      () => 'the call to begin',
-    );
+    const client = await open(port);
+    client.request('GET /', 'Connection: Upgrade', 'Upgrade: test');
+    await client.until(/101/);
+    expect(guard.inflight).toBe(1);
     clock.advanceMs(50);
     expect(guard.snapshot()).toMatchObject({ inflight: 0, outcomes: { ignored: 1 } });
   });
@@ -183,6 +182,40 @@ describe('a slot comes back', () => {
     expect(clock.pendingTimers).toBeLessThanOrEqual(1);
     clock.advanceMs(50);
     expect(clock.pendingTimers).toBe(0);
+  });
+});
+
+describe('a handler of refusals', () => {
+  it.each<{
+    it: string;
+    refuse: NonNullable<LimitOptions['handler']>;
+    outcome: object;
+    text: RegExp;
+  }>([
+    {
+      it: 'that answers teaches the outer guard nothing',
+      refuse: (_req, res) => setTimeout(() => res.writeHead(503).end('later'), 5),
+      outcome: { success: 0, failure: 0, ignored: 1 },
+      text: /later/,
+    },
+    {
+      it: 'that goes on is as if nothing had been',
+      refuse: (_req, _res, _rejection, next) => setTimeout(next, 5),
+      outcome: { success: 1, failure: 0, ignored: 0 },
+      text: /served/,
+    },
+  ])('$it', async ({ refuse, outcome, text }) => {
+    const outer = guardOnVirtualTime();
+    const full = guardOnVirtualTime();
+    const innermost = guardOnVirtualTime();
+    while (full.guard.tryAcquire().admitted);
+    const handler = limited(innermost.guard, innermost.options, (_req, res) => res.end('served'));
+    const refused = limited(full.guard, { ...full.options, handler: refuse }, handler);
+    const { port } = await serve(limited(outer.guard, outer.options, refused));
+    const client = await open(port);
+    client.request('GET /');
+    await client.until(text);
+    expect(outer.guard.snapshot()).toMatchObject({ inflight: 0, outcomes: outcome });
   });
 });
 
