@@ -2,7 +2,7 @@ import { createGuard, type MaxConcurrency, parseMaxConcurrency } from '@elimit/c
 import { Difference, same, type VectorKind } from './vector-file.js';
 
 /** Where we answer otherwise than brpc, on purpose: what we answer, and why. By the value as it is written. */
-export const VALUE_DEVIATIONS: ReadonlyMap<unknown, { answer: string; because: string }> = new Map([
+const VALUE_DEVIATIONS: ReadonlyMap<unknown, { answer: string; because: string }> = new Map([
   ...['0', '-1', '-7', '+0', '-2147483648', 0, -1, -100].map(
     (value) =>
       [value, { answer: 'error', because: 'to have no limit is asked for by name' }] as const,
@@ -17,14 +17,14 @@ export const VALUE_DEVIATIONS: ReadonlyMap<unknown, { answer: string; because: s
 ]);
 
 /** The same for changes while running: from, to, what holds afterwards. brpc keeps the engine and shuts or ignores. */
-export const CHANGE_DEVIATIONS: readonly { from: string; to: string; limit: number }[] = [
+const CHANGE_DEVIATIONS: readonly { from: string; to: string; limit: number }[] = [
   { from: 'constant 10', to: '0', limit: 10 }, // refused, so nothing has changed
   { from: 'constant 10', to: 'auto', limit: 20 }, // the engine is swapped
   { from: 'auto (initial 40)', to: '10', limit: 10 }, // likewise
 ];
 
 /** What a value is read as: the law and, for a number, that number; or `error`. */
-export function readValue(value: unknown): string {
+function readValue(value: unknown): string {
   try {
     const { type, text } = parseMaxConcurrency(value as MaxConcurrency);
     return type === 'constant' ? `constant ${text}` : type;
