@@ -24,7 +24,7 @@ export function stampRequest(req: IncomingMessage): void {
 }
 
 function countConnection(): void {
-  dispatchThread().monitor.arrived();
+  dispatchThread().monitor.connected();
 }
 
 /** Stamps every request of a server from now on, ahead of all its other listeners. Once for each server. */
@@ -44,7 +44,10 @@ export function arrivalRecord(req: IncomingMessage): Arrival {
   const known = arrivals.get(req);
   if (known !== undefined) return known;
   const server = serverOf(req);
-  if (server !== undefined) stampArrivals(server);
+  if (server !== undefined && !servers.has(server)) {
+    stampArrivals(server);
+    countConnection(); // one may have come in this very turn, before anybody counted
+  }
   return stamp(req);
 }
 

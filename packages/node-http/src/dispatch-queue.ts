@@ -29,15 +29,17 @@ export interface DispatchSnapshot {
   readonly overdue: number;
   /** Refused because the queue was full. */
   readonly overflown: number;
-  /** Turns of the loop spent on reading sockets between two handlers. */
+  /** Turns of the loop spent on accepting connections while handlers waited. */
   readonly spins: number;
   /** The longest the queue has been. */
   readonly longest: number;
 }
 
-/** Handler time between two looks at the sockets, and the age up to which a turn counts as young. */
+/** Handler time between two looks at the sockets, at least; and the age up to which a turn counts as young. */
 const BUDGET_US = 1_000;
-/** Turns spent on reading sockets between two handlers, at most. */
+/** Handlers get a quarter of the loop at least: where refusing makes the turns long, the budget grows with them. */
+const OTHERS_PER_HANDLERS = 3;
+/** Turns spent on accepting connections before the next handler, at most. */
 const MAX_SPINS = 64;
 /** An `await` or two before the work must not hide it from the budget. */
 const MICROTASK_HOPS = 3;
@@ -143,8 +145,8 @@ class Fifo {
  * The queue in front of the handlers of one thread.
  *
  * A handler starts at once only if the loop had slept just before this turn: then nothing waits anywhere.
- * Else it waits here, and the next one starts after a turn of the loop in which nothing arrived, so that
- * whoever stands at a socket is seen, counted and, if need be, refused first. See `docs/dispatch.md`.
+ * Else it waits here, and the next one starts after a turn of the loop in which no connection came, so
+ * that whoever stands at a socket is seen, counted and, if need be, refused first. See `docs/dispatch.md`.
  */
 export class DispatchQueue {
   // set once
@@ -158,9 +160,12 @@ export class DispatchQueue {
   #waiting = 0;
   #draining = false;
   #drainBeganUs = 0;
+  #budgetUs = BUDGET_US;
   #hops = 0;
   #spins = 0;
-  #arrivalsSeen = 0;
+  #otherSinceUs = 0;
+  #drainEndedUs = 0;
+  #connectionsSeen = 0;
   #lastAtOnce: Socket | undefined;
   // counters
   #atOnce = 0;
@@ -267,17 +272,22 @@ export class DispatchQueue {
   #turn(): void {
     this.#lastAtOnce = undefined;
     if (this.#waiting === 0 || this.#draining) return;
-    // accept() is called once per turn and a new socket is read in the turn after:
-    // one quiet turn means that nobody is left outside
-    if (this.#monitor.arrivals !== this.#arrivalsSeen && this.#spins < MAX_SPINS) {
-      this.#arrivalsSeen = this.#monitor.arrivals;
+    const { connections, turnUs } = this.#monitor;
+    const nowUs = this.#monitor.nowUs();
+    // One poll reads every socket that has something, but accept() is called once per turn, and a new
+    // socket is read in the turn after: one turn without a connection means that nobody is left outside.
+    const quiet = connections === this.#connectionsSeen;
+    this.#connectionsSeen = connections;
+    // what the loop has done since handlers last ran: accepting and refusing, mostly
+    if (this.#spins === 0) this.#otherSinceUs = Math.max(this.#drainEndedUs, nowUs - turnUs);
+    if (!quiet && this.#spins < MAX_SPINS) {
       this.#spins++;
       this.#spun++;
       return;
     }
-    this.#arrivalsSeen = this.#monitor.arrivals;
     this.#spins = 0;
-    this.#drainBeganUs = this.#monitor.nowUs();
+    this.#budgetUs = Math.max(BUDGET_US, (nowUs - this.#otherSinceUs) / OTHERS_PER_HANDLERS);
+    this.#drainBeganUs = nowUs;
     this.#draining = true;
     try {
       this.#sweep(this.#critical);
@@ -308,14 +318,14 @@ export class DispatchQueue {
   #startNext(): void {
     const ticket = this.#shift();
     if (ticket === undefined) {
-      this.#draining = false;
+      this.#endDrain();
       return;
     }
     this.#started++;
     try {
       ticket.start(); // what it throws goes where it would have gone without us
     } finally {
-      if (this.#waiting === 0) this.#draining = false;
+      if (this.#waiting === 0) this.#endDrain();
       else process.nextTick(this.#settle);
     }
   }
@@ -334,7 +344,12 @@ export class DispatchQueue {
   }
 
   #continue(): void {
-    if (this.#monitor.nowUs() - this.#drainBeganUs < BUDGET_US) this.#startNext();
-    else this.#draining = false; // the sockets first; the next turn's end goes on
+    if (this.#monitor.nowUs() - this.#drainBeganUs < this.#budgetUs) this.#startNext();
+    else this.#endDrain(); // the sockets first
+  }
+
+  #endDrain(): void {
+    this.#draining = false;
+    this.#drainEndedUs = this.#monitor.nowUs();
   }
 }

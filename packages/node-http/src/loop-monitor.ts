@@ -39,7 +39,7 @@ const threadLoop: LoopHooks = {
 
 /**
  * Watches the turns of this thread's event loop: how long each one kept the sockets waiting, whether
- * the loop slept before it, and how many connections and requests it has shown so far.
+ * the loop slept before it, and how many connections it has accepted so far.
  *
  * One immediate, armed anew in each turn and unref'd, does it: it wakes nothing and keeps nothing alive.
  */
@@ -62,24 +62,30 @@ export class LoopMonitor {
   #blindUs = 0;
   // the turn before
   #previousLookUs = 0;
+  #turnUs = 0;
   // short turns not yet told
   #toldUs = 0;
   readonly #untold = { turnUs: 0, idled: false };
-  #arrivals = 0;
+  #connections = 0;
   #turns = 0;
 
   constructor(loop: LoopHooks = threadLoop) {
     this.#loop = loop;
   }
 
-  /** Connections and requests seen so far. Compared, never shown: equal means that nothing came. */
-  get arrivals(): number {
-    return this.#arrivals;
+  /** Connections seen so far. */
+  get connections(): number {
+    return this.#connections;
   }
 
   /** Turns of the loop seen so far. */
   get turns(): number {
     return this.#turns;
+  }
+
+  /** How long the last turn was, without the time slept in it, in microseconds. */
+  get turnUs(): number {
+    return this.#turnUs;
   }
 
   nowUs(): number {
@@ -118,6 +124,12 @@ export class LoopMonitor {
     } else this.#handle?.unref();
   }
 
+  /** A connection was accepted. To be called inside that very event. */
+  connected(): void {
+    this.#connections++;
+    this.arrived();
+  }
+
   /**
    * A socket has shown something: a connection, or a request. To be called inside that very event.
    *
@@ -126,7 +138,6 @@ export class LoopMonitor {
    */
   arrived(): number {
     this.start();
-    this.#arrivals++;
     // all that one poll brings was ready when it returned: the first event in it stands for the others
     if (this.#looked && !this.#sleptSinceLook()) return this.#lookUs - this.#blindUs / 2;
     const nowUs = this.#loop.nowUs();
@@ -175,6 +186,7 @@ export class LoopMonitor {
     const sleptUs = idleUs - this.#idleBeganUs;
     const turnUs = Math.max(0, nowUs - this.#turnBeganUs - sleptUs);
     this.#previousLookUs = this.#looked ? this.#lookUs : nowUs;
+    this.#turnUs = turnUs;
     this.#looked = false;
     this.#turnBeganUs = nowUs;
     this.#idleBeganUs = idleUs;
