@@ -2,7 +2,9 @@ import http from 'node:http';
 import https from 'node:https';
 import { isIP, type Socket, type TcpNetConnectOpts } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
+import type { TimerHandle } from '@elimit/core';
 import { ConnectTimeoutError } from './errors.js';
+import { patientTimers } from './patient-timers.js';
 
 /** TLS settings of an endpoint: certificates, server name, versions, as `tls.connect` takes them. */
 export type TlsOptions = Readonly<ConnectionOptions>;
@@ -74,20 +76,20 @@ function timed(
   { connectTimeoutMs, connected }: ConnectOptions,
 ): Socket {
   const name = host ?? 'localhost';
-  let timer: NodeJS.Timeout | undefined;
+  let timer: TimerHandle;
   const start = (): void => {
-    timer ??= setTimeout(() => {
+    timer ??= patientTimers.setTimeout(() => {
       socket.destroy(new ConnectTimeoutError(name, connectTimeoutMs));
-    }, connectTimeoutMs).unref();
+    }, connectTimeoutMs);
   };
   if (isIP(name) === 0) socket.once('lookup', start);
   else start();
   // also on TLS sockets this one means TCP
   socket.once('connect', () => {
-    clearTimeout(timer);
+    patientTimers.clearTimeout(timer);
     connected();
   });
-  socket.once('close', () => clearTimeout(timer));
+  socket.once('close', () => patientTimers.clearTimeout(timer));
   return socket;
 }
 

@@ -16,7 +16,6 @@ import {
   show,
   systemClock,
   systemRandom,
-  systemTimers,
   type Timers,
   textOf,
 } from '@elimit/core';
@@ -26,6 +25,7 @@ import type { HealthCheck } from './endpoint.js';
 import { type Probe, probeBySocket } from './health-check.js';
 import { listNaming } from './naming/list.js';
 import type { Naming, NodeValue } from './naming/naming.js';
+import { patientTimers } from './patient-timers.js';
 import {
   RETRY_BUDGET_DEFAULTS,
   type RetryBudgetOptions,
@@ -152,7 +152,7 @@ export const CHANNEL_DEFAULTS = {
   classify: classifyByDefault,
   onEvent: undefined,
   clock: systemClock,
-  timers: systemTimers,
+  timers: patientTimers,
   random: systemRandom,
   registry: undefined,
 } as const satisfies ChannelOptions;

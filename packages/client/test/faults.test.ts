@@ -46,6 +46,8 @@ function channelTo(nodes: readonly string[], options: ChannelOptions = {}): Chan
     nodes,
     connectionGroup: `faults ${group}`,
     random: () => 0, // begins with the first node
+    timeoutMs: 5000, // for busy machines; tests that are about time say their own
+    connectTimeoutMs: 1000,
     onEvent: (event) => events.push({ ...event, atMs: performance.now() }),
     ...options,
   });

@@ -176,7 +176,7 @@ describe('the way back', () => {
     await endOf(call());
     nodes.a = () => 'a';
     await clock.advanceMsAsync(1000);
-    for (let i = 0; state('a') !== 'closed'; i++) await call();
+    while (state('a') !== 'closed') await call();
     for (let i = 0; i < 50; i++) expect(await call()).toBe('a');
   });
 

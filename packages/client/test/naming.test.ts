@@ -5,6 +5,7 @@ import {
   dnsNaming,
   fileNaming,
   type Naming,
+  type NamingListener,
   type NodeValue,
   NoEndpointError,
 } from '@elimit/client';
@@ -22,8 +23,8 @@ const warnings = (events: readonly ElimitEvent[]) =>
 function manual(first?: readonly NodeValue[]) {
   const state = {
     stopped: 0,
-    update: (_: readonly NodeValue[]): void => {},
-    failed: (_: unknown): void => {},
+    update: (() => {}) as NamingListener['update'],
+    failed: (() => {}) as NamingListener['failed'],
   };
   const naming: Naming = {
     watch(listener) {
@@ -58,7 +59,7 @@ describe('a list that changes', () => {
   it('lets calls in flight on a node that leaves finish', async () => {
     const { naming, state } = manual(['http://a']);
     const { call, nodes, channel } = virtualChannel('', { naming });
-    let answerNow = (_: string): void => {};
+    let answerNow = (() => {}) as (from: string) => void;
     nodes.a = () => new Promise<string>((resolve) => (answerNow = resolve));
     const end = call();
     state.update(['http://b']);

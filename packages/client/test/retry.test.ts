@@ -99,7 +99,11 @@ describe('the retry budget', () => {
     fc.assert(
       fc.property(
         fc.array(
-          fc.oneof(fc.constant('call'), fc.constant('retry'), fc.integer({ min: 1, max: 3000 })),
+          fc.oneof(
+            fc.constant('call' as const),
+            fc.constant('retry' as const),
+            fc.integer({ min: 1, max: 3000 }),
+          ),
           { maxLength: 300 },
         ),
         fc.double({ min: 0, max: 1, noNaN: true }),
@@ -123,7 +127,7 @@ describe('the retry budget', () => {
                 floor + ratio * callsOfLast10s + 1e-6,
               );
             } else {
-              clock.advanceMs(step as number);
+              clock.advanceMs(step);
             }
           }
         },

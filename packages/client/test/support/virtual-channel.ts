@@ -44,7 +44,7 @@ export function virtualChannel(
   const nodes: Record<string, Behaviour> = {};
   const healthy: Record<string, boolean> = {};
   const channel = createChannel({
-    ...(letters === '' ? {} : { nodes: [...letters].map((letter) => `http://${letter}`) }),
+    ...(letters === '' ? {} : { nodes: letters.split('').map((letter) => `http://${letter}`) }),
     clock,
     timers: clock,
     registry,
@@ -88,6 +88,13 @@ export function virtualChannel(
   };
 }
 
+/** Throws just this, error or not. */
+export const raise =
+  (thrown: unknown): Behaviour =>
+  () => {
+    throw thrown as Error;
+  };
+
 /** Throws an error with this code. */
 export const fail =
   (code: string, extra: object = {}): Behaviour =>
@@ -114,27 +121,14 @@ export const after =
     then: Behaviour = ({ endpoint }) => endpoint.url.hostname,
   ): Behaviour =>
   (attempt) =>
-    new Promise((resolve, reject) => {
-      clock.setTimeout(() => {
-        try {
-          resolve(then(attempt));
-        } catch (error) {
-          reject(error as Error);
-        }
-      }, ms);
+    new Promise((resolve) => {
+      clock.setTimeout(() => resolve(Promise.resolve(attempt).then(then)), ms);
     });
 
 /** How a promise has ended by now: its value, its error, or `pending`. */
 export async function endOf(promise: Promise<unknown>): Promise<unknown> {
-  let end: unknown = 'pending';
-  promise.then(
-    (value) => {
-      end = value;
-    },
-    (error: unknown) => {
-      end = error;
-    },
-  );
-  await settle();
-  return end;
+  const end = promise.catch((error: unknown) => error);
+  const now = await Promise.race([end, settle().then(() => 'pending')]);
+  await settle(); // jest forgives a rejection that was handled late only a turn later
+  return now;
 }
