@@ -20,6 +20,10 @@ const TASKS = {
     about: 'replay golden vectors: vectors -- DIR…',
     ts: 'packages/testkit/src/vectors/main.ts',
   },
+  'bench:slow-clients': {
+    about: 'what fifty slow clients leave to the others: bench:slow-clients -- [--seconds N]',
+    ts: 'packages/bench/src/slow-clients/main.ts',
+  },
   'lab:breaker': {
     about:
       'our breaker beside opossum and cockatiel: lab:breaker -- [NAME…] [--seeds N] [--json FILE]',

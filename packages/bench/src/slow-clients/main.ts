@@ -1,5 +1,5 @@
 // What fifty slow clients leave to the others, as a ratio of what these get without them, in one run.
-// node -C @elimit/source --import tsx packages/bench/src/slow-clients/main.ts [--seconds 15]
+// npm run -s bench:slow-clients -- [--seconds 15]
 // The first second counts against us: that long a piped answer that nobody reads keeps its slot.
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
