@@ -204,7 +204,11 @@ class Ending implements Swept {
   #outcome(): Outcome {
     if (isRefused(this.res)) return 'ignored';
     if (this.#hasLeft()) return 'abandoned';
-    return this.endings.options.isFailure(this.req, this.res) ? 'failure' : 'success';
+    try {
+      return this.endings.options.isFailure(this.req, this.res) ? 'failure' : 'success';
+    } catch {
+      return 'failure'; // this runs inside of the handler's res.end(), and the slot must come back
+    }
   }
 
   /** A body parser hears of it before the response does, and answers within that very event. */

@@ -32,9 +32,9 @@ export interface LimitOptions<
   readonly name?: string | undefined;
   /** True for requests that go through unlimited and uncounted: health checks, long polls. */
   readonly skip?: ((req: Req, res: Res) => boolean) | undefined;
-  /** Answers a refused request, instead of the ELIMIT answer. `next` goes on as if nothing had been. */
+  /** Answers a refused request, instead of the ELIMIT answer. `next` goes on as if nothing had been. May be async. */
   readonly handler?:
-    | ((req: Req, res: Res, rejection: Rejection, next: (error?: unknown) => void) => void)
+    | ((req: Req, res: Res, rejection: Rejection, next: (error?: unknown) => void) => unknown)
     | undefined;
   /** Status of a refusal, 400 to 599. @default 503 */
   readonly statusCode?: number | undefined;

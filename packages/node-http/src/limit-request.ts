@@ -186,10 +186,17 @@ export class RequestLimit<
       return;
     }
     markRefused(res, true);
-    handler(req, res, rejection, (error) => {
+    const goOn: Next = (error) => {
       markRefused(res, false); // it goes on after all
       next(error);
-    });
+    };
+    // called from the dispatch queue there is no framework around it to catch anything
+    try {
+      const answered = handler(req, res, rejection, goOn);
+      if (answered instanceof Promise) answered.catch(goOn);
+    } catch (error) {
+      goOn(error);
+    }
   }
 
   /** The first request. */
@@ -211,8 +218,15 @@ function warnOfMakingPerRequest(name: string, onEvent: OnEvent | undefined): voi
   if (times !== MADE_LATE) return;
   const code = 'WARN_LIMIT_PER_REQUEST';
   const message = `limit(…) named ${name} is made anew for each request: make it once, outside of the handler`;
-  if (onEvent === undefined) process.emitWarning(message, { type: 'ElimitWarning', code });
-  else onEvent({ type: 'warning', code, name, message });
+  if (onEvent === undefined) {
+    process.emitWarning(message, { type: 'ElimitWarning', code });
+    return;
+  }
+  try {
+    onEvent({ type: 'warning', code, name, message });
+  } catch {
+    // a listener's exceptions reach nobody: no call may fail for it
+  }
 }
 
 function makeGuard<Req extends IncomingMessage, Res extends ServerResponse>(

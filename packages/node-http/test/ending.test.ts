@@ -219,6 +219,45 @@ describe('a handler of refusals', () => {
   });
 });
 
+describe("a user's function that throws", () => {
+  const boom = (): never => {
+    throw new Error('boom');
+  };
+
+  it('isFailure: the answer goes out, as a failure', async () => {
+    const { guard, options } = guardOnVirtualTime();
+    const handler = limited(guard, { ...options, isFailure: boom }, (_req, res) => res.end('ok'));
+    const { port } = await serve(handler);
+    const client = await open(port);
+    client.request('GET /');
+    await client.until(/ok/);
+    expect(guard.snapshot()).toMatchObject({ inflight: 0, outcomes: { failure: 1 } });
+  });
+
+  it.each<{ it: string; handler: NonNullable<LimitOptions['handler']> }>([
+    { it: 'at once', handler: boom },
+    { it: 'later', handler: () => Promise.reject(new Error('boom')) },
+  ])("handler, $it: the error is the framework's to answer", async ({ handler }) => {
+    const { guard, options } = guardOnVirtualTime();
+    while (guard.tryAcquire().admitted);
+    const limit = new RequestLimit(
+      guard,
+      { ...options, handler },
+      {
+        defaultName: 'test',
+        methodNameOf: () => undefined,
+      },
+    );
+    const { port } = await serve((req, res) => {
+      limit.handle(req, res, (error) => res.end(String(error)));
+    });
+    const client = await open(port);
+    client.request('GET /');
+    await client.until(/Error: boom/);
+    expect(guard.inflight).toBe(5);
+  });
+});
+
 describe('signalOf', () => {
   it('is one signal per request, without a limit too', async () => {
     const signals: AbortSignal[] = [];
