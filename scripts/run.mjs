@@ -30,8 +30,13 @@ const TASKS = {
     ts: 'packages/bench/src/breaker/main.ts',
   },
   lab: {
-    about: 'the simulated lab: lab -- [FILE.json…] [--arm NAME] [--seeds N]',
+    about: 'the simulated lab: lab -- [FILE.json…] [--arm NAME] [--seeds N] (--help says more)',
     ts: 'packages/bench/src/sim/main.ts',
+  },
+  'lab:quick': {
+    about: 'the regression test of the engines, in under a minute',
+    ts: 'packages/bench/src/sim/main.ts',
+    args: ['--quick'],
   },
 };
 

@@ -329,9 +329,7 @@ class Window {
     if (!inTime) this.#late++;
     else if (!failed) this.#inTime++;
     if (this.#finished === this.#latencies.length) {
-      const longer = new Float64Array(this.#finished * 2);
-      longer.set(this.#latencies);
-      this.#latencies = longer;
+      this.#latencies = longer(this.#latencies, new Float64Array(this.#finished * 2));
     }
     this.#latencies[this.#finished++] = latencyUs;
   }

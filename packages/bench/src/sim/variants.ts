@@ -54,7 +54,6 @@ export function variants(seed: number): Scenario[] {
       ...more,
     });
   };
-  const of = (plant: Plant, load: number): number => round(plant.capacity * load);
 
   for (let i = 0; i < 2; i++) {
     const plant = usual();
@@ -543,4 +542,8 @@ function plantOf(
 
 function round(value: number): number {
   return Number(value.toPrecision(4));
+}
+
+function of(plant: Plant, load: number): number {
+  return round(plant.capacity * load);
 }

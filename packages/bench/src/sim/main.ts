@@ -1,0 +1,173 @@
+// The simulated lab. Without files: the whole matrix. `docs/lab.md` says how to read it.
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { dirname } from 'node:path';
+import { parseArgs } from 'node:util';
+import { ARMS, type ArmName } from './arms.js';
+import { drawCurves } from './curves.js';
+import { handedFiles } from './handed.js';
+import { armOf, Lab, type LabFile, nameOf, type Row, STARTS } from './lab.js';
+import { Pool } from './pool.js';
+import { linesOf, tableOf } from './report.js';
+import { readScenario } from './scenario.js';
+import { variants } from './variants.js';
+
+const USAGE = `lab [FILE.json…] [--arm NAME]… [--seeds N] [--starts] [--variants SEED] [--json OUT] [--svg DIR] [--quick]
+  without files: the whole matrix, every arm, the start values and the negative controls
+  --arm NAME      ${ARMS.join(', ')} or all; auto if files are given
+  --seeds N       seeds per window, of which the median is judged (5; quick: 3)
+  --starts        other limits at the start too, when files are given
+  --variants S    scenarios of the same kinds with other numbers, drawn with this seed
+  --json OUT      all figures; a text table beside it, in OUT with .txt
+  --svg DIR       goodput, p99 and refusals against offered load, every arm
+  --quick         the regression test of CI: auto on all but the longest files`;
+
+/** Files of more than so many seconds are left out of the quick run. */
+const QUICK_S = 500;
+
+async function main(): Promise<number> {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      arm: { type: 'string', multiple: true },
+      seeds: { type: 'string' },
+      starts: { type: 'boolean' },
+      variants: { type: 'string' },
+      json: { type: 'string' },
+      svg: { type: 'string' },
+      quick: { type: 'boolean' },
+      help: { type: 'boolean' },
+    },
+  });
+  if (values.help === true) {
+    console.log(USAGE);
+    return 0;
+  }
+  const quick = values.quick === true;
+  const seeds = wholeNumber('--seeds', values.seeds ?? (quick ? '3' : '5'));
+  const matrix = positionals.length === 0 && values.variants === undefined;
+  const files = filesOf(positionals, values.variants, quick);
+  const named = values.arm?.flatMap((name) => (name === 'all' ? [...ARMS] : [armOf(name)]));
+  const arms: readonly ArmName[] = named ?? (matrix && !quick ? ARMS : ['auto']);
+  const started = Date.now();
+  const pool = new Pool(Math.min(2, availableParallelism()));
+  try {
+    const lab = new Lab(pool, print);
+    const rows = await lab.table(files, arms, seeds);
+    const judgesAuto = arms.includes('auto');
+    const withStarts = values.starts === true || (matrix && named === undefined);
+    // one start value is enough for the quick run: the one that is farthest off
+    const startRows = withStarts ? await lab.starts(files, quick ? [500] : STARTS) : [];
+    const wrong = matrix && named === undefined ? await lab.controls(files) : [];
+    for (const line of wrong) console.log(`WRONG ${line}`);
+    const short = [...rows, ...startRows].filter(
+      (row) => row.arm === 'auto' && row.verdicts.some((one) => !one.ok),
+    );
+    if (arms.length > 1) console.log(`\n${tableOf(rows, arms)}`);
+    const windows = count(rows) + count(startRows);
+    const summary = `auto: ${countShort(rows)} of ${count(rows)} windows short${withStarts ? `; from other start values ${countShort(startRows)} of ${count(startRows)}` : ''}${wrong.length > 0 ? `; ${wrong.length} controls wrong` : ''}`;
+    const seconds = (Date.now() - started) / 1000;
+    console.log(
+      `\n${judgesAuto ? summary : `${windows} windows`}; ${(lab.events / 1e6).toFixed(1)} M events, ${seconds.toFixed(0)} s`,
+    );
+    if (values.svg !== undefined) await drawCurves(pool, values.svg, arms.length > 1 ? arms : ARMS);
+    if (values.json !== undefined) save(values.json, rows, startRows, wrong, arms, summary);
+    return short.length > 0 || wrong.length > 0 ? 1 : 0;
+  } finally {
+    pool.close();
+  }
+}
+
+function filesOf(
+  paths: readonly string[],
+  variantSeed: string | undefined,
+  quick: boolean,
+): LabFile[] {
+  if (variantSeed !== undefined) {
+    return variants(wholeNumber('--variants', variantSeed)).map((scenario, i) => ({
+      file: `${String(scenario.row).padStart(2, '0')}-${i}-${scenario.name.replaceAll(/[ .]/g, '-')}`,
+      scenario,
+    }));
+  }
+  const files = paths.length > 0 ? paths : handedFiles();
+  const read = files.map((file) => ({ file, scenario: readScenario(file) }));
+  return quick ? read.filter(({ scenario }) => scenario.durationS <= QUICK_S) : read;
+}
+
+function print(row: Row): void {
+  if (row.arm === 'auto' || row.verdicts.length > 0)
+    for (const line of linesOf(row)) console.log(line);
+}
+
+const count = (rows: readonly Row[]): number =>
+  rows.reduce((sum, row) => sum + (row.arm === 'auto' ? row.verdicts.length : 0), 0);
+const countShort = (rows: readonly Row[]): number =>
+  rows.reduce(
+    (sum, row) => sum + (row.arm === 'auto' ? row.verdicts.filter((one) => !one.ok).length : 0),
+    0,
+  );
+
+function save(
+  path: string,
+  rows: readonly Row[],
+  starts: readonly Row[],
+  wrong: readonly string[],
+  arms: readonly string[],
+  summary: string,
+): void {
+  const about = {
+    command: `npm run -s lab -- ${process.argv
+      .slice(2)
+      .map((arg) => (arg.includes('/') ? nameOf(arg) : arg))
+      .join(' ')}`,
+    commit: git('rev-parse', '--short', 'HEAD'),
+    uncommitted:
+      git('status', '--porcelain', '--', 'packages/core/src', 'packages/bench/src/sim') !== '',
+    core: (
+      JSON.parse(readFileSync(new URL('../../../core/package.json', import.meta.url), 'utf8')) as {
+        version: string;
+      }
+    ).version,
+    node: process.version,
+    cpus: availableParallelism(),
+  };
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(
+    path,
+    `${JSON.stringify({ about, summary, rows, starts, controls: { wrong } }, null, 1)}\n`,
+  );
+  const head = Object.entries(about).map(([key, value]) => `${key}: ${value}`);
+  const lines = [...rows, ...starts].filter((row) => row.arm === 'auto').flatMap(linesOf);
+  const table = arms.length > 1 ? [tableOf(rows, arms), ''] : [];
+  const controls = wrong.length > 0 ? wrong.map((line) => `WRONG ${line}`) : [];
+  writeFileSync(
+    path.replace(/(\.json)?$/, '.txt'),
+    [...head, '', summary, ...controls, '', ...table, ...lines, ''].join('\n'),
+  );
+}
+
+function git(...args: string[]): string {
+  try {
+    return execFileSync('git', args, {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    }).trim();
+  } catch {
+    return 'unknown';
+  }
+}
+
+function wholeNumber(name: string, text: string): number {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 1)
+    throw new Error(`${name} must be a whole number from 1 up, got ${text}`);
+  return value;
+}
+
+try {
+  process.exitCode = await main();
+} catch (error) {
+  console.error(`lab: ${(error as Error).message}`);
+  process.exitCode = 2;
+}
