@@ -28,7 +28,11 @@ export type {
   TakeOptions,
 } from './admission/rate-contract.js';
 export { createRateLimiter } from './admission/rate-limiter.js';
-export type { RateLimiterOptions, StorePolicy } from './admission/rate-options.js';
+export {
+  RATE_LIMITER_DEFAULTS,
+  type RateLimiterOptions,
+  type StorePolicy,
+} from './admission/rate-options.js';
 export {
   createRegistry,
   processRegistry,

@@ -8,5 +8,16 @@ export type { LimitOptions } from './limit-options.js';
 export { type LimitAdapter, type LimitTarget, type Next, RequestLimit } from './limit-request.js';
 export type { LoopListener, LoopMonitor } from './loop-monitor.js';
 export { type Protection, type ProtectOptions, protect } from './protect.js';
+export type { RateHeaderDraft } from './rate-headers.js';
+export { ipKey } from './rate-limit-key.js';
+export type {
+  RateCall,
+  RateLimitInfo,
+  RateLimitOptions,
+  RateMessage,
+  RateRefusal,
+} from './rate-limit-options.js';
+export { type RateLimitAdapter, type RateVerdict, RequestRateLimit } from './rate-limit-request.js';
+export type { ProxyTrust } from './rate-limit-warnings.js';
 export { ClientGoneError, signalOf } from './signal-of.js';
 export { type WriteRejectionOptions, writeRejection } from './write-rejection.js';

@@ -120,7 +120,7 @@ describeRedis('the Redis store', () => {
     expect(await limiter.tryTake(1, 'ours')).toBe(true);
     expect(limiter.snapshot().mode).toBe('store');
     expect(events.filter(({ type }) => type !== 'reject')).toMatchObject([
-      { code: 'RATE_STORE_KEY' },
+      { code: 'WARN_RATE_STORE_KEY' },
     ]);
     expect(await io.get('elimit:odd:theirs')).toBe('text');
     await limiter.close();

@@ -254,7 +254,7 @@ export class StoreRateLimiter implements SharedRateLimiter {
   #withoutStore(error: unknown, n: number, key: string): StoreAnswer {
     const nowUs = this.#clock.nowUs();
     if (RateStoreError.is(error) && error.scope === 'key') {
-      this.#book.warn('RATE_STORE_KEY', error.message); // one odd key does not take the store from all
+      this.#book.warn('WARN_RATE_STORE_KEY', error.message); // one odd key does not take the store from all
     } else if (this.#mode === 'store') {
       this.#probeWaitUs = FIRST_PROBE_US;
       this.#planProbe(nowUs);

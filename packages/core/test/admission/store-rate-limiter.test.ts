@@ -168,7 +168,7 @@ describe('a store that fails', () => {
     expect(events).toEqual([
       {
         type: 'warning',
-        code: 'RATE_STORE_KEY',
+        code: 'WARN_RATE_STORE_KEY',
         name: 'api',
         message: 'something else lives here',
       },

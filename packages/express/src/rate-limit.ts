@@ -1,0 +1,42 @@
+import { type ProxyTrust, type RateLimitOptions, RequestRateLimit } from '@elimit/node-http';
+import type { Request, RequestHandler, Response } from 'express';
+
+/** Middleware that also lets its limiter be reached. */
+export interface RateLimitHandler extends RequestHandler {
+  /** Makes a key's bucket new. */
+  resetKey(key: string): void | Promise<void>;
+  /** The key that an address is counted by. */
+  keyOf(address: string): string;
+  /** Gives leases back and leaves the registry. */
+  close(): Promise<void>;
+}
+
+/**
+ * Express middleware that limits how many requests a client may start: `rate` a second and `burst` at
+ * once, or `limit` in `windowMs`. It answers the others with 429, `Retry-After` and the ELIMIT body.
+ *
+ * @throws TypeError or RangeError that names the option, its range and the value
+ */
+export function rateLimit(
+  options: RateLimitOptions<[req: Request, res: Response]>,
+): RateLimitHandler {
+  const limited = new RequestRateLimit<[Request, Response]>(options, {
+    addressOf: (req) => (req as Request).ip,
+    trustOf: (req) => trustOf(req as Request),
+  });
+  const { limiter } = limited;
+  const middleware: RequestHandler = function rateLimitRequests(req, res, next) {
+    limited.handle(req, res, next, req, res);
+  };
+  return Object.assign(middleware, {
+    resetKey: (key: string) => limiter.reset(key),
+    keyOf: (address: string) => limited.keyOf(address),
+    close: () => limiter.close(),
+  });
+}
+
+function trustOf(req: Request): ProxyTrust {
+  const setting: unknown = req.app.get('trust proxy');
+  if (setting === true) return 'all';
+  return setting === false || setting === undefined ? 'none' : 'some';
+}

@@ -1,0 +1,80 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import type { OnEvent } from '@elimit/core';
+
+/** Whose forwarding headers a framework believes: everybody's, nobody's, or those of proxies it was told of. */
+export type ProxyTrust = 'all' | 'none' | 'some';
+
+/** Limits made while a request was waiting for them already, before one is called made per request. */
+const MADE_LATE = 3;
+const madeLate = new Map<string, number>();
+/** Requests after which set-ups are taken for what they are: what was to be seen has been seen. */
+const LOOKS = 10_000;
+
+/** Tells, once each, of set-ups of `rateLimit` that do not limit as they seem to. */
+export class RateWarnings {
+  readonly #name: string;
+  readonly #onEvent: OnEvent | undefined;
+  readonly #told = new Set<string>();
+  #looks = 0;
+
+  constructor(name: string, onEvent: OnEvent | undefined) {
+    this.#name = name;
+    this.#onEvent = onEvent;
+  }
+
+  /** False once there is nothing more to be looked for. */
+  get isWatching(): boolean {
+    return this.#looks < LOOKS;
+  }
+
+  /** Looks at the address a request is counted by, and at where it came from. */
+  look(address: string | undefined, trust: ProxyTrust, headers: IncomingHttpHeaders): void {
+    this.#looks += 1;
+    if (address === undefined || address === '') {
+      this.#tell(
+        'WARN_RATE_NO_ADDRESS',
+        'a request has no address (its socket has closed, or is no TCP socket): all of these share one key; give a keyGenerator',
+      );
+    }
+    if (trust === 'some') return;
+    const isForwarded = headers['x-forwarded-for'] !== undefined || headers.forwarded !== undefined;
+    if (!isForwarded) return;
+    if (trust === 'all') {
+      this.#tell(
+        'WARN_TRUST_PROXY',
+        "'trust proxy' is true, so a client chooses the address it is counted by: name your proxies, or their number",
+      );
+    } else {
+      this.#tell(
+        'WARN_FORWARDED_IGNORED',
+        "requests carry X-Forwarded-For or Forwarded, and 'trust proxy' is off: behind a proxy all clients share its address",
+      );
+    }
+  }
+
+  twice(): void {
+    this.#tell(
+      'WARN_RATE_TWICE',
+      'one rate limit stands twice in the way of a request; it is counted once',
+    );
+  }
+
+  /** Made when its first request was there already: once may be lazy, again and again is a mistake. */
+  madeLate(): void {
+    const times = (madeLate.get(this.#name) ?? 0) + 1;
+    madeLate.set(this.#name, times);
+    if (times !== MADE_LATE) return;
+    this.#tell(
+      'WARN_RATE_PER_REQUEST',
+      'rateLimit(…) is made anew for each request, so it limits nothing: make it once, outside of the handler',
+    );
+  }
+
+  #tell(code: string, text: string): void {
+    if (this.#told.has(code)) return;
+    this.#told.add(code);
+    const message = `rate limit ${this.#name}: ${text}`;
+    if (this.#onEvent === undefined) process.emitWarning(message, { type: 'ElimitWarning', code });
+    else this.#onEvent({ type: 'warning', code, name: this.#name, message });
+  }
+}
