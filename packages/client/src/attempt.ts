@@ -1,6 +1,6 @@
 import type http from 'node:http';
 import type { TlsOptions } from './agent.js';
-import type { Endpoint } from './endpoint.js';
+import type { Connections, Endpoint } from './endpoint.js';
 
 /** The endpoint of one try, as far as a transport needs to know it. */
 export interface AttemptEndpoint {
@@ -31,6 +31,13 @@ export interface Attempt {
   readonly isBackup: boolean;
   /** A `node:http` or `node:https` agent that tells connect timeouts from late answers. Made when first asked for. */
   readonly agent: http.Agent;
+  /**
+   * Connections of another kind than {@link agent}'s, kept by the endpoint: they are dropped with its isolation
+   * and its end. Made when first asked for, one for each kind.
+   */
+  connections<T extends Connections>(kind: symbol, create: () => T): T;
+  /** Tells that the answer of this try, good at first, broke off in its body: counted as a failure. */
+  brokeOff(error: unknown): void;
 }
 
 /** Does one try: sends the request, and resolves with its answer. */
@@ -45,10 +52,11 @@ export interface AttemptFacts {
   readonly timeoutHeader: string | undefined;
   readonly attempt: number;
   readonly isBackup: boolean;
+  readonly brokeOff: (error: unknown) => void;
 }
 
 export function createAttempt(facts: AttemptFacts): Attempt {
-  const { endpoint, signal, timeoutMs, connectTimeoutMs, timeoutHeader, attempt, isBackup } = facts;
+  const { endpoint, signal, timeoutMs, connectTimeoutMs, timeoutHeader } = facts;
   const { key, url, host, tls } = endpoint.settings;
   const headers: Record<string, string> = {};
   if (timeoutHeader !== undefined) headers[timeoutHeader] = String(timeoutMs);
@@ -59,10 +67,12 @@ export function createAttempt(facts: AttemptFacts): Attempt {
     timeoutMs,
     connectTimeoutMs,
     headers,
-    attempt,
-    isBackup,
+    attempt: facts.attempt,
+    isBackup: facts.isBackup,
     get agent() {
       return endpoint.agent(connectTimeoutMs);
     },
+    connections: (kind, create) => endpoint.connections(kind, create),
+    brokeOff: facts.brokeOff,
   };
 }

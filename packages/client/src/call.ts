@@ -1,4 +1,4 @@
-import { TimeoutError, type TimerHandle } from '@elimit/core';
+import { NO_TOKEN, TimeoutError, type TimerHandle } from '@elimit/core';
 import { type Attempt, createAttempt, type TryFn } from './attempt.js';
 import type { Endpoint } from './endpoint.js';
 import type { ResolvedChannelOptions } from './options.js';
@@ -27,6 +27,8 @@ export interface CallOptions<T = unknown> extends ResendRules {
   readonly origin?: string | URL | undefined;
   /** Gives a verdict on this call's tries, in place of the channel's. */
   readonly classify?: Classify | undefined;
+  /** Corrects a verdict by what only the transport knows, such as a redirect to somebody else. */
+  readonly amend?: ((verdict: Verdict, ended: Ended<T>) => Verdict) | undefined;
   /** Is handed the end of each try that the caller will not see, to let go of a body. What it throws is swallowed. */
   readonly discard?: ((ended: Ended<T>) => void) | undefined;
 }
@@ -173,6 +175,7 @@ export class Call<T> {
       timeoutHeader: options.timeoutHeader,
       attempt: this.#attempts++,
       isBackup,
+      brokeOff: (error) => this.#brokeOff(current, error),
     });
     void this.#run(current, attempt);
     return undefined;
@@ -297,7 +300,8 @@ export class Call<T> {
   /** The verdict, corrected by what only the call knows. */
   #verdictOf(current: Try, ended: Ended<T>): Verdict {
     const classify = this.#options.classify ?? this.#host.options.classify;
-    const verdict = classify(ended);
+    const given = classify(ended);
+    const verdict = this.#options.amend?.(given, ended) ?? given;
     if (!verdict.refusal || this.#host.isTrusted(current.endpoint)) return verdict;
     // a mark from outside the list is just a 503
     return { ...verdict, outcome: 'failure', refusal: false };
@@ -352,6 +356,17 @@ export class Call<T> {
       mayOpen: () => this.#host.mayOpen(endpoint),
       deferMs: Math.min(askedMs, maxRetryAfterMs),
     });
+  }
+
+  /** An answer that the caller has already did not come to its end. */
+  #brokeOff(current: Try, error: unknown): void {
+    if (this.#active.has(current) || this.#options.breaker === false) return;
+    const { outcome } = this.#verdictOf(current, { ok: false, error });
+    if (outcome !== 'failure') return;
+    const errorCost = this.#host.options.errorCost ?? this.#options.errorCost ?? false;
+    current.endpoint.brokeOff(errorCost ? current.token : NO_TOKEN, () =>
+      this.#host.mayOpen(current.endpoint),
+    );
   }
 
   /** Holds on to an end that may yet become the call's; the one before will not. */

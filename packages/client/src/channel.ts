@@ -25,6 +25,10 @@ import { RetryBudget } from './retry-budget.js';
 /** Calls to a service on several nodes. */
 export interface Channel {
   readonly name: string;
+  /** False for a channel made with `unlisted`: each of its calls needs an `origin`. */
+  readonly hasNodes: boolean;
+  /** Of a call without a time of its own, in milliseconds. */
+  readonly timeoutMs: number;
   /**
    * Makes one call: chooses an endpoint, runs `tryFn` on it, and tries again where that makes sense and can
    * do no harm. Rejects with what the last try was rejected with, or with `TimeoutError`, `NoEndpointError`,
@@ -108,6 +112,14 @@ class NodeChannel implements Channel, CallHost {
 
   get name(): string {
     return this.options.name;
+  }
+
+  get hasNodes(): boolean {
+    return this.options.naming !== undefined;
+  }
+
+  get timeoutMs(): number {
+    return this.options.timeoutMs;
   }
 
   get isClosed(): boolean {

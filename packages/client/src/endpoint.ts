@@ -48,6 +48,14 @@ export interface EndpointSettings {
   readonly random: Random;
 }
 
+/** Connections of a transport's own, kept with the endpoint. */
+export interface Connections {
+  /** Closes those on which nothing runs. */
+  dropIdle(): void;
+  /** Closes those at once, and the others as soon as they are free. */
+  retire(): void;
+}
+
 /** How one try on an endpoint ended, and what its channel wants made of it. */
 export interface EndedTry {
   readonly verdict: Verdict;
@@ -78,6 +86,7 @@ export class Endpoint implements SnapshotSource {
   readonly #breaker: Breaker;
   readonly #loadLatency = new LoadLatency();
   readonly #agents = new Map<number, http.Agent>();
+  readonly #connections = new Map<symbol, Connections>();
   readonly #registries = new Set<Registry>();
   readonly #disposed: () => void;
   // moves with channels that come and go
@@ -131,6 +140,7 @@ export class Endpoint implements SnapshotSource {
     this.#isDisposed = true;
     this.#stopChecking();
     for (const agent of this.#agents.values()) retire(agent);
+    for (const connections of this.#connections.values()) connections.retire();
     for (const registry of this.#registries) registry.remove(this);
     this.#disposed();
   }
@@ -190,6 +200,16 @@ export class Endpoint implements SnapshotSource {
     return agent;
   }
 
+  /** Connections of a kind of its own; those of an endpoint that has ended are not kept. */
+  connections<T extends Connections>(kind: symbol, create: () => T): T {
+    let connections = this.#connections.get(kind);
+    if (connections === undefined) {
+      connections = create();
+      this.#connections.set(kind, connections);
+    }
+    return connections as T;
+  }
+
   begin(): void {
     this.#inflight += 1;
     this.#calls += 1;
@@ -210,6 +230,21 @@ export class Endpoint implements SnapshotSource {
     }
     this.#mayOpen = ended.mayOpen;
     this.#breaker.record(this.#outcomeFor(ended), latencyUs, nowUs, token);
+  }
+
+  /**
+   * An answer that was good so far broke off in its body.
+   *
+   * @param token - the try's, or `NO_TOKEN` where error cost is off
+   */
+  brokeOff(token: number, mayOpen: () => boolean): void {
+    const nowUs = this.settings.clock.nowUs();
+    this.#failures += 1;
+    this.#recentErrors += 1;
+    // a trial call has had its verdict
+    if (token === NO_TOKEN || this.#breaker.isTrial(token)) return;
+    this.#mayOpen = mayOpen;
+    this.#breaker.record('failure', 0, nowUs, token);
   }
 
   forceOpen(): void {
@@ -302,6 +337,7 @@ export class Endpoint implements SnapshotSource {
     if (state === 'open') {
       this.#reason = SNAPSHOT_CAUSES[cause] ?? cause;
       for (const agent of this.#agents.values()) dropIdle(agent);
+      for (const connections of this.#connections.values()) connections.dropIdle();
       this.#checkAt(nowUs + isolationUs);
     } else if (state === 'closed') {
       this.#recentErrors = 0;

@@ -4,6 +4,7 @@ export type { Balancer, Candidate } from './balancer/balancer.js';
 export { BALANCER_NAMES, type BalancerValue } from './balancer/create.js';
 export type { CallOptions } from './call.js';
 export { type Channel, createChannel } from './channel.js';
+export type { Connections } from './endpoint.js';
 export {
   ChannelClosedError,
   ConnectTimeoutError,

@@ -1,6 +1,13 @@
 export { seededRandom } from './seeded-random.js';
 export { type Question, type Sample, SpyLimiter } from './spy-limiter.js';
 export {
+  type ClientAdapterHarness,
+  type ClientAdapterSubject,
+  clientAdapterCases,
+  type SuiteClientAnswer,
+  type SuiteClientRequest,
+} from './suites/client-adapter.js';
+export {
   closedPort,
   hang,
   ok,
