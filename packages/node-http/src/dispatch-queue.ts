@@ -46,6 +46,9 @@ const MICROTASK_HOPS = 3;
 /** Room of a FIFO that is reclaimed at once rather than with each ticket. */
 const SLACK = 64;
 
+/** How often the whole queue is searched for those who need not wait any longer. */
+const SWEEP_US = 5_000;
+
 const settled = Promise.resolve();
 
 /** One waiting request, in its own async context. */
@@ -92,6 +95,10 @@ class Ticket extends AsyncResource {
       this.emitDestroy();
     }
   }
+}
+
+function refuseOverdue(ticket: Ticket): void {
+  ticket.refuse('deadline');
 }
 
 /** First in, first out; shifting costs no copy. */
@@ -165,6 +172,7 @@ export class DispatchQueue {
   #spins = 0;
   #otherSinceUs = 0;
   #drainEndedUs = 0;
+  #sweptUs = 0;
   #connectionsSeen = 0;
   #lastAtOnce: Socket | undefined;
   // counters
@@ -290,29 +298,34 @@ export class DispatchQueue {
     this.#drainBeganUs = nowUs;
     this.#draining = true;
     try {
-      this.#sweep(this.#critical);
-      this.#sweep(this.#default);
-      this.#sweep(this.#sheddable);
+      if (nowUs - this.#sweptUs >= SWEEP_US) this.#sweepAll(nowUs);
     } finally {
       this.#startNext();
     }
   }
 
-  /** Places of clients that have left, and of calls whose deadline has passed, are free at once. */
-  #sweep(fifo: Fifo): void {
-    const nowUs = this.#drainBeganUs;
-    const out = fifo.takeOut((ticket) => ticket.gone || ticket.deadlineUs <= nowUs);
-    if (out === undefined) return;
-    this.#count(-out.length);
-    for (const ticket of out) {
-      if (ticket.gone) {
-        this.#abandoned++;
-        ticket.abandon();
-      } else {
-        this.#overdue++;
-        ticket.refuse('deadline');
-      }
+  /** Frees the places of all who need not wait any longer, wherever they stand in the queue. */
+  #sweepAll(nowUs: number): void {
+    this.#sweptUs = nowUs;
+    for (const fifo of [this.#critical, this.#default, this.#sheddable]) {
+      const out = fifo.takeOut((ticket) => ticket.gone || ticket.deadlineUs <= nowUs);
+      if (out === undefined) continue;
+      this.#count(-out.length);
+      for (const ticket of out) this.#dropped(ticket, nowUs);
     }
+  }
+
+  /** True if a ticket's client has left, or its deadline has passed: then that is its end. */
+  #dropped(ticket: Ticket, nowUs: number): boolean {
+    if (ticket.gone) {
+      this.#abandoned++;
+      ticket.abandon();
+      return true;
+    }
+    if (ticket.deadlineUs > nowUs) return false;
+    this.#overdue++;
+    process.nextTick(refuseOverdue, ticket); // by itself: what the answering throws must not reach the others
+    return true;
   }
 
   #startNext(): void {
@@ -321,9 +334,11 @@ export class DispatchQueue {
       this.#endDrain();
       return;
     }
-    this.#started++;
     try {
-      ticket.start(); // what it throws goes where it would have gone without us
+      if (!this.#dropped(ticket, this.#monitor.nowUs())) {
+        this.#started++;
+        ticket.start(); // what it throws goes where it would have gone without us
+      }
     } finally {
       if (this.#waiting === 0) this.#endDrain();
       else process.nextTick(this.#settle);

@@ -46,7 +46,10 @@ function closed(arm: Arm, workload: Workload, connections: number): Promise<Clos
   return serving(arm, (port) =>
     closedLoopFromChild({
       ...requestFor(workload),
-      ...{ port, connections, warmUpMs: WARM_UP_MS, durationMs },
+      port,
+      connections,
+      warmUpMs: WARM_UP_MS,
+      durationMs,
     }),
   );
 }
@@ -55,13 +58,16 @@ function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
 }
 
+function ms(value: number): string {
+  return value.toFixed(value < 10 ? 1 : 0).padStart(5);
+}
+
 function line(
   result: LoadResult,
   { dispatch, cpuSeconds, uptimeSeconds }: Reading,
   capacity: number,
 ): string {
   const perSecond = (count: number): string => (count / result.seconds).toFixed(0).padStart(5);
-  const ms = (value: number): string => value.toFixed(value < 10 ? 1 : 0).padStart(5);
   const through = dispatch.queued + dispatch.atOnce;
   return [
     `in time${perSecond(result.inTime)}/s (${(result.inTime / result.seconds / capacity).toFixed(2)} C)`,
@@ -90,7 +96,11 @@ for (const workload of workloads) {
         const row = await serving(arm, async (port, server) => {
           const result = await loadFromChild({
             ...requestFor(workload),
-            ...{ port, client, rate: factor * capacity, warmUpMs: WARM_UP_MS, durationMs },
+            port,
+            client,
+            rate: factor * capacity,
+            warmUpMs: WARM_UP_MS,
+            durationMs,
           });
           return line(result, await server.ask<Reading>({}), capacity);
         });
