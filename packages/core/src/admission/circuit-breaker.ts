@@ -4,7 +4,12 @@ import {
   type BreakerState,
   NO_TOKEN,
 } from '../breaker/breaker.js';
-import type { ErrorCostOptions, StrictBreakerOptions } from '../breaker/breaker-options.js';
+import {
+  ERROR_COST_RULES,
+  type ErrorCostOptions,
+  STRICT_BREAKER_RULES,
+  type StrictBreakerOptions,
+} from '../breaker/breaker-options.js';
 import { type BreakerOptions, createBreaker } from '../breaker/create.js';
 import { type Clock, systemClock } from '../clock.js';
 import { BreakerOpenError, TimeoutError, withoutStack } from '../errors.js';
@@ -14,6 +19,7 @@ import {
   type FlagSnapshot,
   functionOf,
   having,
+  knownKeys,
   numberIn,
   objectOf,
   show,
@@ -76,6 +82,21 @@ export interface BreakerNotice {
 export type BreakerEventName = 'open' | 'halfOpen' | 'close' | 'reject';
 export type BreakerListener = (notice: BreakerNotice) => void;
 
+/** Every option of both grades; which belong to which, the engine says. */
+const KNOWN: object = {
+  name: true,
+  isFailure: true,
+  timeoutMs: true,
+  onEvent: true,
+  clock: true,
+  random: true,
+  timers: true,
+  registry: true,
+  strict: true,
+  smooth: true,
+  ...ERROR_COST_RULES,
+  ...STRICT_BREAKER_RULES,
+};
 const LONGEST_TIMEOUT_MS = 86_400_000;
 /** Good calls whose latency is measured: so many at first, then one in so many. */
 const TIMED_AT_FIRST = 256;
@@ -121,8 +142,9 @@ export class CircuitBreaker implements SnapshotSource {
 
   /** @throws TypeError or RangeError for unknown options and bad values */
   constructor(options: CircuitBreakerOptions = {}) {
+    knownKeys('breaker', options, KNOWN);
     const { name, isFailure, timeoutMs, onEvent, clock, random, timers, registry, ...numbers } =
-      objectOf('breaker', options);
+      options;
     this.name = name === undefined ? 'breaker' : textOf('breaker.name', name);
     this.#isFailure =
       isFailure === undefined ? undefined : functionOf('breaker.isFailure', isFailure);

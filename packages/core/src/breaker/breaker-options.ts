@@ -10,7 +10,9 @@ export interface ErrorCostOptions {
   readonly shortWindowErrorRatio?: number | undefined;
   /** Share of failures the long window tolerates, 0 to 1. @default 0.05 */
   readonly longWindowErrorRatio?: number | undefined;
-  /** In the long window a failure costs one average latency, and at most this many if it was slower. 1 to 100. @default 2 */
+  /** In the long window a failure costs at least this many average latencies, however fast it was. 1 to 100. @default 1.5 */
+  readonly minFailedLatencyMultiple?: number | undefined;
+  /** In the long window a slow failure costs at most this many average latencies. `minFailedLatencyMultiple` to 100. @default 2 */
   readonly maxFailedLatencyMultiple?: number | undefined;
   /** Share of the cost that a whole window of successes leaves, above 0 and below 1. @default 0.02 */
   readonly epsilon?: number | undefined;
@@ -63,6 +65,12 @@ export interface StrictBreakerOptions {
 
 const DAY_MS = 86_400_000;
 
+/** Options that may not cross. */
+const PAIRS = [
+  ['minIsolationMs', 'maxIsolationMs'],
+  ['minFailedLatencyMultiple', 'maxFailedLatencyMultiple'],
+] as const;
+
 interface Rule {
   readonly default: number;
   readonly check: (name: string, value: unknown) => number;
@@ -104,6 +112,11 @@ export const ERROR_COST_RULES: Rules<ErrorCostOptions> = {
   longWindowSize: live(800, whole(1, 1_000_000), 'calls the long window remembers'),
   shortWindowErrorRatio: live(0.5, decimal(0, 1), 'share of failures the short window tolerates'),
   longWindowErrorRatio: live(0.05, decimal(0, 1), 'share of failures the long window tolerates'),
+  minFailedLatencyMultiple: live(
+    1.5,
+    decimal(1, 100),
+    'least that one failure costs, in average latencies',
+  ),
   maxFailedLatencyMultiple: live(
     2,
     decimal(1, 100),
@@ -252,11 +265,10 @@ function merge<T extends object>(
   for (const [key, value] of Object.entries(given)) {
     if (value !== undefined) values[key] = rules[key as keyof T].check(`${of}.${key}`, value);
   }
-  const { minIsolationMs = 0, maxIsolationMs = 0 } = values;
-  if (minIsolationMs > maxIsolationMs) {
-    throw new RangeError(
-      `${of}.maxIsolationMs must be at least ${of}.minIsolationMs (${minIsolationMs}), got ${maxIsolationMs}`,
-    );
+  for (const [least, most] of PAIRS) {
+    const [min = 0, max = 0] = [values[least], values[most]];
+    if (min > max)
+      throw new RangeError(`${of}.${most} must be at least ${of}.${least} (${min}), got ${max}`);
   }
   return values as Resolved<T>;
 }

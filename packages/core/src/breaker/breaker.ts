@@ -112,8 +112,8 @@ const FADE_STEP = 1 / 128;
 /**
  * The default grade: brpc's error cost in two windows, counted in average latencies, so that a failure
  * costs something however fast it was and a drifting average changes nothing. The short window counts
- * failures and notices that all calls fail; the long one weighs slow failures up to
- * `maxFailedLatencyMultiple` and notices that too many do.
+ * failures and notices that all calls fail; the long one weighs them by their latency, from
+ * `minFailedLatencyMultiple` to `maxFailedLatencyMultiple`, and notices that too many do.
  */
 export class ErrorCostBreaker implements Breaker {
   // set once
@@ -300,10 +300,12 @@ export class ErrorCostBreaker implements Breaker {
     if (this.#mayOpen()) this.#open(nowUs, 'errorCost');
   }
 
-  /** In average latencies: at least one, so that instant failures cost as much as the calls they spoil. */
+  /** In average latencies. Has a floor: an instant failure spoils a call as much as a slow one. */
   #costOf(latencyUs: number): number {
-    if (!(this.#meanLatencyUs > 0 && latencyUs > this.#meanLatencyUs)) return 1;
-    return Math.min(this.#options.maxFailedLatencyMultiple, latencyUs / this.#meanLatencyUs);
+    const { minFailedLatencyMultiple: min, maxFailedLatencyMultiple: max } = this.#options;
+    // written so that an unknown average, and NaN, give the floor
+    if (!(this.#meanLatencyUs > 0 && latencyUs > min * this.#meanLatencyUs)) return min;
+    return Math.min(max, latencyUs / this.#meanLatencyUs);
   }
 
   /** A plain mean at first, so that one slow first call does not stand for all; then smoothed. */

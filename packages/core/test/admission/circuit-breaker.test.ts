@@ -586,7 +586,7 @@ describe('the rest', () => {
     [{ registry: {} }, 'breaker.registry.add must be a function'],
     [
       { errorThresholdPercentage: 50 },
-      'breaker.errorThresholdPercentage is not an option; known: ',
+      'breaker.errorThresholdPercentage is not an option; known: name, isFailure, ',
     ],
   ])('%j is refused', (options, message) => {
     expect(() => new CircuitBreaker(options)).toThrow(message);

@@ -101,7 +101,7 @@ describe('closed', () => {
       state: 'closed',
     },
     {
-      it: 'opens when every other call fails for longer: the long window, 800 × 0.05 × 1.02 = 40.8 failures',
+      it: 'opens when every other call fails for longer: the long window, 800 × 0.05 × 1.02 = 40.8 averages',
       run: (b) => {
         for (let i = 0; i < 50; i++) {
           b.calls(1, 'failure');
@@ -129,13 +129,14 @@ describe('closed', () => {
     expect(bench.state).toBe(state);
   });
 
-  it('weighs failures that took twice as long double in the long window: 21 instead of 41', () => {
+  it('weighs failures in the long window by their latency, between 1.5 and 2 averages: 40.8 is 28 or 21 of them', () => {
     const opensAfter = (latencyMs: number): number => {
       const bench = new Bench({ shortWindowSize: 1000 });
       bench.calls(100, 'success', { latencyMs: 10, everyMs: 0 });
       return bench.calls(100, 'failure', { latencyMs, everyMs: 0 });
     };
-    expect(opensAfter(1)).toBe(41);
+    expect(opensAfter(1)).toBe(28);
+    expect(opensAfter(18)).toBe(23); // 40.8 / 1.8 = 22.7
     expect(opensAfter(20)).toBe(21);
     expect(opensAfter(1000)).toBe(21); // at most maxFailedLatencyMultiple
   });
@@ -451,6 +452,7 @@ describe('options', () => {
       ['longWindowSize', 800],
       ['shortWindowErrorRatio', 0.5],
       ['longWindowErrorRatio', 0.05],
+      ['minFailedLatencyMultiple', 1.5],
       ['maxFailedLatencyMultiple', 2],
       ['epsilon', 0.02],
       ['costHalfLifeMs', 30_000],
