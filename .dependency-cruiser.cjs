@@ -30,7 +30,9 @@ const doors = {
 };
 const packageDoors = Object.entries(doors).map(([name, open]) => ({
   name: `${name}-enters-its-doors-only`,
-  comment: open.length ? `${name} may import ${open.join(', ')}` : `${name} imports no other package`,
+  comment: open.length
+    ? `${name} may import ${open.join(', ')}`
+    : `${name} imports no other package`,
   severity: 'error',
   from: { path: `^packages/${name}/src/` },
   to: {

@@ -119,6 +119,7 @@ export function resolveAutoOptions(options: object): AutoSettings {
 }
 
 const SECOND = 1e6;
+const ON: any = Object.fromEntries((process.env.ON ?? 'q,r,e,c,u').split(',').map((x) => [x.split('=')[0], x.split('=')[1] ?? true])); // TRACE
 /** Calls that a first guess at the work is made of. */
 const FIRST_GUESS = 5;
 /** Calls behind the estimate of the work before it is trusted. */
@@ -145,6 +146,7 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
   // what is believed of the service; times in microseconds, rates per microsecond, so that rate × time counts calls
   #workUs = -1;
   #capacity = 0;
+  #capacityCalls = 0;
   /** Calls behind the work, as far as they were free of queueing. */
   #trust = 0;
   /** The capacity as it stood when the estimates were last confirmed, and when that was. */
@@ -213,7 +215,11 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
 
   refused(nowUs: number): void {
     if (this.#settling) this.#settle(nowUs);
-    if (nowUs >= this.#window.startUs) this.#window.refused++;
+    const window = this.#window;
+    if (nowUs < window.startUs) return;
+    window.refused++;
+    if (window.refused === 1) window.firstRefusalUs = nowUs;
+    if (ON.r && window.refused === 10 && !this.#trying && !this.#climbing && nowUs - window.firstRefusalUs < 0.5 * (nowUs - window.startUs)) window.open(nowUs);
   }
 
   record(outcome: Outcome, latencyUs: number, nowUs: number, inflightAtStart: number): void {
@@ -256,12 +262,13 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     }
     if (nowUs < this.#window.startUs) return;
     this.#window.add(latencyUs, inflightAtStart);
-    if (this.#climbing && this.#limit < this.#climbTo) this.#climb(inflightAtStart);
+    if (this.#climbing && this.#limit < this.#climbTo) this.#climb(inflightAtStart, latencyUs);
     if (this.#isDone(nowUs)) this.#learn(nowUs);
   }
 
-  #climb(inflightAtStart: number): void {
+  #climb(inflightAtStart: number, latencyUs: number): void {
     const cold = this.#trust < TRUSTED;
+    if (ON.q && !cold && latencyUs > 1.3 * this.#workUs) return;
     if (cold || inflightAtStart > this.#limit / 2) this.#setLimit(this.#limit + (cold ? 2 : 1));
   }
 
@@ -297,7 +304,14 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     if (spread > (this.#trying ? 0.05 : 0.07) * Math.sqrt(count)) return false;
     if (this.#climbing && this.#hasty) return true;
     if (this.#inflight > 1.3 * this.#target()) return true;
+    if (ON.e && !this.#trying && window.refused > 0.3 * (window.refused + window.admitted) && this.#hardlyWaits()) return true;
     return count >= (this.#trying ? 100 : Math.max(300, 2 * this.#limit));
+  }
+
+  #hardlyWaits(): boolean {
+    const window = this.#window;
+    const waits = window.throughput * (window.latencyAt(this.#limit) - this.#workUs);
+    return waits < this.#allowance(Math.max(this.#capacity, window.throughput)) / 4;
   }
 
   // ---- the law
@@ -327,6 +341,7 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     const noise = Math.max(this.#variation, variation) / Math.sqrt(window.count);
     this.#variation += 0.3 * (variation - this.#variation);
     this.#drainUs = Math.max(0.005 * SECOND, window.meanLatencyUs + 2.5 * window.spreadUs);
+    (globalThis as any).__trace?.(nowUs, this.#trying ? 'TRY' : window.refused ? 'bound' : 'free', { T: (nowUs-window.startUs)/1e6, n: window.count, X: window.throughput*1e6, N: window.meanInflight, W: window.meanLatencyUs/1e3, sd: window.spreadUs/1e3, work: this.#workUs/1e3, cap: this.#capacity*1e6, lim: this.#limit, press: this.#pressure, trust: this.#trust, climb: this.#climbing, sus: this.#suspect, proven: this.#provenCapacity*1e6 }); // TRACE
     if (this.#trying) this.#learnFromTrial(nowUs, noise);
     else this.#learnFromLoad(nowUs);
   }
@@ -388,7 +403,9 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     const { throughput, count } = this.#window;
     const rise = throughput - this.#capacity;
     const jump = rise > (3 * this.#capacity) / Math.sqrt(count);
-    this.#capacity += (jump ? 1 : count / (count + CAPACITY_MEMORY)) * rise;
+    if (jump) this.#capacityCalls = 0;
+    this.#capacity += (count / (count + (ON.c ? this.#capacityCalls : jump ? 0 : CAPACITY_MEMORY))) * rise;
+    this.#capacityCalls = Math.min(CAPACITY_MEMORY, this.#capacityCalls + count);
     return jump;
   }
 
@@ -436,6 +453,7 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
   #startClimb(nowUs: number, cold: boolean, jump: boolean, allowance: number): void {
     const measured = !this.#climbing || this.#window.meanInflight > 0.3 * this.#limit;
     this.#hasty = this.#climbing || cold || jump;
+    this.#capacityCalls = 0;
     this.#setLimit(Math.max(this.#limit, this.#target()));
     if (measured) {
       if (cold) this.#climbTo = 3 * this.#limit;
@@ -472,7 +490,7 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     let lower = 0;
     let older = -1;
     if (Math.abs(off) <= Math.max(0.08, 2 * noise) * this.#workUs) {
-      this.#workUs += 0.7 * off; // as believed
+      this.#workUs += (ON.u && off > 0 ? 0.3 : 0.7) * off; // as believed
     } else if (off < 0) {
       this.#workUs = latencyUs; // less than believed: go on down while it falls
       lower = 0.75 * inflight;

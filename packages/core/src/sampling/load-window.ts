@@ -10,6 +10,7 @@ export class LoadWindow {
   count = 0;
   admitted = 0;
   refused = 0;
+  firstRefusalUs = 0;
   #latency = 0;
   #latencySquared = 0;
   #inflight = 0;
