@@ -34,13 +34,14 @@ function agentOptions({ connectTimeoutMs }: ConnectOptions): http.AgentOptions {
     keepAlive: true,
     maxFreeSockets: MAX_FREE_SOCKETS,
     ...({
-      // else a dead first address of a name eats the whole time and reads as a connect timeout
-      autoSelectFamilyAttemptTimeout: Math.max(
-        SHORTEST_ATTEMPT_MS,
-        Math.floor(connectTimeoutMs / 3),
-      ),
+      autoSelectFamilyAttemptTimeout: addressTimeoutMs(connectTimeoutMs),
     } satisfies Partial<TcpNetConnectOpts> as http.AgentOptions),
   };
+}
+
+/** Time for one address of several: else a dead first one eats the whole time and reads as a connect timeout. */
+export function addressTimeoutMs(connectTimeoutMs: number): number {
+  return Math.max(SHORTEST_ATTEMPT_MS, Math.floor(connectTimeoutMs / 3));
 }
 
 class TimedHttpAgent extends http.Agent {
@@ -52,7 +53,7 @@ class TimedHttpAgent extends http.Agent {
   }
 
   override createConnection(...args: Parameters<http.Agent['createConnection']>) {
-    return timed(super.createConnection(...args) as Socket, args[0].host, this.#connect);
+    return connectInTime(super.createConnection(...args) as Socket, args[0].host, this.#connect);
   }
 }
 
@@ -65,16 +66,16 @@ class TimedHttpsAgent extends https.Agent {
   }
 
   override createConnection(...args: Parameters<https.Agent['createConnection']>) {
-    return timed(super.createConnection(...args) as Socket, args[0].host, this.#connect);
+    return connectInTime(super.createConnection(...args) as Socket, args[0].host, this.#connect);
   }
 }
 
-/** Destroys a socket whose TCP connection does not come about in time. */
-function timed(
-  socket: Socket,
+/** Destroys a socket whose TCP connection does not come about in time, with `ConnectTimeoutError`. Gives the socket. */
+export function connectInTime<S extends Socket>(
+  socket: S,
   host: string | null | undefined,
-  { connectTimeoutMs, connected }: ConnectOptions,
-): Socket {
+  { connectTimeoutMs, connected }: Pick<ConnectOptions, 'connectTimeoutMs' | 'connected'>,
+): S {
   const name = host ?? 'localhost';
   let timer: TimerHandle;
   const start = (): void => {

@@ -33,9 +33,16 @@ export interface Attempt {
   readonly agent: http.Agent;
   /**
    * Connections of another kind than {@link agent}'s, kept by the endpoint: they are dropped with its isolation
-   * and its end. Made when first asked for, one for each kind.
+   * and its end. Made when first asked for, one for each kind, and told whom to tell of each TCP connection.
    */
-  connections<T extends Connections>(kind: symbol, create: () => T): T;
+  connections<T extends Connections>(kind: symbol, create: (connected: () => void) => T): T;
+  /**
+   * Tells that the endpoint has sent the request on to another origin, and gives what the way there needs. That
+   * origin's breaker is asked; what happens from now on is its doing, not this endpoint's.
+   *
+   * @throws NoEndpointError if the origin is isolated
+   */
+  redirected(to: string | URL): Attempt;
   /** Tells that the answer of this try, good at first, broke off in its body: counted as a failure. */
   brokeOff(error: unknown): void;
 }
@@ -52,6 +59,7 @@ export interface AttemptFacts {
   readonly timeoutHeader: string | undefined;
   readonly attempt: number;
   readonly isBackup: boolean;
+  readonly redirected: (to: string | URL) => Attempt;
   readonly brokeOff: (error: unknown) => void;
 }
 
@@ -73,6 +81,7 @@ export function createAttempt(facts: AttemptFacts): Attempt {
       return endpoint.agent(connectTimeoutMs);
     },
     connections: (kind, create) => endpoint.connections(kind, create),
+    redirected: facts.redirected,
     brokeOff: facts.brokeOff,
   };
 }

@@ -27,8 +27,6 @@ export interface CallOptions<T = unknown> extends ResendRules {
   readonly origin?: string | URL | undefined;
   /** Gives a verdict on this call's tries, in place of the channel's. */
   readonly classify?: Classify | undefined;
-  /** Corrects a verdict by what only the transport knows, such as a redirect to somebody else. */
-  readonly amend?: ((verdict: Verdict, ended: Ended<T>) => Verdict) | undefined;
   /** Is handed the end of each try that the caller will not see, to let go of a body. What it throws is swallowed. */
   readonly discard?: ((ended: Ended<T>) => void) | undefined;
 }
@@ -73,14 +71,18 @@ export interface CallHost {
 }
 
 interface Try {
-  readonly endpoint: Endpoint;
-  readonly token: number;
-  readonly startUs: number;
-  readonly allowedUs: number;
-  /** The try's own share was cut short by the caller's side: a timeout is not the endpoint's failure. */
-  readonly isCutShort: boolean;
+  readonly number: number;
+  readonly isBackup: boolean;
   readonly control: AbortController;
   timer: TimerHandle;
+  // these move on when the endpoint sends the request to another origin
+  endpoint: Endpoint;
+  token: number;
+  startUs: number;
+  allowedUs: number;
+  /** The try's own share was cut short by the caller's side: a timeout is not the endpoint's failure. */
+  isCutShort: boolean;
+  hasMoved: boolean;
 }
 
 /** A refusal that does not say when to come back is left alone for so long. */
@@ -163,21 +165,10 @@ export class Call<T> {
 
   /** Begins a try; gives the reason if there is no endpoint for it. */
   #launch(isBackup: boolean): Error | undefined {
-    const { options } = this.#host;
     const picked = this.#pick(isBackup);
     if (picked instanceof Error) return picked;
-    const current = this.#begin(picked);
-    const attempt = createAttempt({
-      endpoint: picked.endpoint,
-      signal: current.control.signal,
-      timeoutMs: Math.max(1, Math.ceil(current.allowedUs / 1000)),
-      connectTimeoutMs: options.connectTimeoutMs,
-      timeoutHeader: options.timeoutHeader,
-      attempt: this.#attempts++,
-      isBackup,
-      brokeOff: (error) => this.#brokeOff(current, error),
-    });
-    void this.#run(current, attempt);
+    const current = this.#begin(picked, isBackup);
+    void this.#run(current, this.#attemptOf(current));
     return undefined;
   }
 
@@ -194,28 +185,74 @@ export class Call<T> {
     }
   }
 
-  #begin({ endpoint, token }: Picked): Try {
-    const { clock, timers, tryTimeoutMs, timeoutMs: channelMs } = this.#host.options;
+  #begin({ endpoint, token }: Picked, isBackup: boolean): Try {
+    const { clock, timers } = this.#host.options;
     const startUs = clock.nowUs();
     const leftUs = this.#deadlineUs - startUs;
-    const fullUs = (tryTimeoutMs ?? this.#options.timeoutMs ?? channelMs) * 1000;
-    const allowedUs = Math.min(leftUs, fullUs);
     const current: Try = {
+      number: this.#attempts++,
+      isBackup,
+      control: new AbortController(),
+      timer: undefined,
       endpoint,
       token,
       startUs,
-      allowedUs,
-      isCutShort: allowedUs < fullUs && (this.#isCarried || allowedUs < fullUs * FAIR_SHARE),
-      control: new AbortController(),
-      timer: undefined,
+      ...this.#shareOf(leftUs),
+      hasMoved: false,
     };
-    if (allowedUs < leftUs) {
+    if (current.allowedUs < leftUs) {
+      const { allowedUs } = current;
       current.timer = timers.setTimeout(() => this.#tryExpired(current), allowedUs / 1000);
     }
     this.#tried.push(endpoint);
     this.#active.add(current);
     endpoint.begin();
     return current;
+  }
+
+  /** What a try may take of the time that is left. */
+  #shareOf(leftUs: number): { allowedUs: number; isCutShort: boolean } {
+    const { tryTimeoutMs, timeoutMs: channelMs } = this.#host.options;
+    const fullUs = (tryTimeoutMs ?? this.#options.timeoutMs ?? channelMs) * 1000;
+    const allowedUs = Math.min(leftUs, fullUs);
+    const isCutShort = allowedUs < fullUs && (this.#isCarried || allowedUs < fullUs * FAIR_SHARE);
+    return { allowedUs, isCutShort };
+  }
+
+  #attemptOf(current: Try): Attempt {
+    const { connectTimeoutMs, timeoutHeader } = this.#host.options;
+    return createAttempt({
+      endpoint: current.endpoint,
+      signal: current.control.signal,
+      timeoutMs: Math.max(1, Math.ceil(current.allowedUs / 1000)),
+      connectTimeoutMs,
+      timeoutHeader,
+      attempt: current.number,
+      isBackup: current.isBackup,
+      redirected: (origin) => this.#redirected(current, origin),
+      brokeOff: (error) => this.#brokeOff(current, error),
+    });
+  }
+
+  /** The endpoint has answered: go to another origin. From now on the try is at that one, and what happens is its doing. */
+  #redirected(current: Try, to: string | URL): Attempt {
+    const origin = new URL(to).origin;
+    if (origin === current.endpoint.origin || !this.#active.has(current)) {
+      return this.#attemptOf(current);
+    }
+    const picked = this.#host.pick({
+      tried: [],
+      freshOnly: false,
+      askBreaker: this.#options.breaker !== false,
+      origin,
+    });
+    if (picked instanceof Error) throw picked;
+    this.#book(current, { outcome: 'success' });
+    const nowUs = this.#host.options.clock.nowUs();
+    const leftUs = Math.min(this.#deadlineUs, current.startUs + current.allowedUs) - nowUs;
+    Object.assign(current, picked, { startUs: nowUs, ...this.#shareOf(leftUs), hasMoved: true });
+    current.endpoint.begin();
+    return this.#attemptOf(current);
   }
 
   async #run(current: Try, attempt: Attempt): Promise<void> {
@@ -254,6 +291,8 @@ export class Call<T> {
       this.#keep(ended);
       return true;
     }
+    // the first endpoint may have acted before it sent us on
+    if (current.hasMoved && !isRepeatable(this.#options)) return false;
     if (this.#retriesLeft <= 0 || !mayRetry(verdict, this.#options, options.retryStatuses)) {
       return false;
     }
@@ -300,8 +339,7 @@ export class Call<T> {
   /** The verdict, corrected by what only the call knows. */
   #verdictOf(current: Try, ended: Ended<T>): Verdict {
     const classify = this.#options.classify ?? this.#host.options.classify;
-    const given = classify(ended);
-    const verdict = this.#options.amend?.(given, ended) ?? given;
+    const verdict = classify(ended);
     if (!verdict.refusal || this.#host.isTrusted(current.endpoint)) return verdict;
     // a mark from outside the list is just a 503
     return { ...verdict, outcome: 'failure', refusal: false };
@@ -339,12 +377,16 @@ export class Call<T> {
     }
   }
 
-  /** Books the end of a try with its endpoint. */
+  /** Ends a try. */
   #settle(current: Try, verdict: Verdict): void {
-    const { endpoint, token, startUs, allowedUs } = current;
-    const { clock, timers, errorCost, maxRetryAfterMs } = this.#host.options;
     this.#active.delete(current);
-    timers.clearTimeout(current.timer);
+    this.#host.options.timers.clearTimeout(current.timer);
+    this.#book(current, verdict);
+  }
+
+  /** Tells a try's endpoint how it ended there. */
+  #book({ endpoint, token, startUs, allowedUs }: Try, verdict: Verdict): void {
+    const { clock, errorCost, maxRetryAfterMs } = this.#host.options;
     const askedMs = verdict.retryAfterMs ?? (verdict.refusal ? DEFAULT_RETRY_AFTER_MS : 0);
     const teaches = this.#options.breaker !== false;
     endpoint.end({

@@ -201,10 +201,12 @@ export class Endpoint implements SnapshotSource {
   }
 
   /** Connections of a kind of its own; those of an endpoint that has ended are not kept. */
-  connections<T extends Connections>(kind: symbol, create: () => T): T {
+  connections<T extends Connections>(kind: symbol, create: (connected: () => void) => T): T {
     let connections = this.#connections.get(kind);
     if (connections === undefined) {
-      connections = create();
+      connections = create(() => {
+        this.#connectTimeouts = 0;
+      });
       this.#connections.set(kind, connections);
     }
     return connections as T;
@@ -245,14 +247,6 @@ export class Endpoint implements SnapshotSource {
     if (token === NO_TOKEN || this.#breaker.isTrial(token)) return;
     this.#mayOpen = mayOpen;
     this.#breaker.record('failure', 0, nowUs, token);
-  }
-
-  forceOpen(): void {
-    this.#breaker.forceOpen(this.settings.clock.nowUs());
-  }
-
-  reset(): void {
-    this.#breaker.reset(this.settings.clock.nowUs());
   }
 
   /** Tells all channels that share it, once for each code. */

@@ -1,4 +1,10 @@
-export type { TlsOptions } from './agent.js';
+export {
+  type ChannelTarget,
+  channelOf,
+  type OutboundFacts,
+  outboundFactsOf,
+} from './adapter.js';
+export { addressTimeoutMs, connectInTime, type TlsOptions } from './agent.js';
 export type { Attempt, AttemptEndpoint, TryFn } from './attempt.js';
 export type { Balancer, Candidate } from './balancer/balancer.js';
 export { BALANCER_NAMES, type BalancerValue } from './balancer/create.js';
