@@ -41,6 +41,8 @@ const BUDGET_US = 1_000;
 const OTHERS_PER_HANDLERS = 3;
 /** Turns spent on accepting connections before the next handler, at most. */
 const MAX_SPINS = 64;
+/** Time spent so, at most: on a starved CPU 64 turns would outlast the patience of those who wait. */
+const MAX_SPIN_US = 25_000;
 /** An `await` or two before the work must not hide it from the budget. */
 const MICROTASK_HOPS = 3;
 /** Room of a FIFO that is reclaimed at once rather than with each ticket. */
@@ -170,6 +172,7 @@ export class DispatchQueue {
   #budgetUs = BUDGET_US;
   #hops = 0;
   #spins = 0;
+  #spinBeganUs = 0;
   #otherSinceUs = 0;
   #drainEndedUs = 0;
   #sweptUs = 0;
@@ -288,7 +291,8 @@ export class DispatchQueue {
     this.#connectionsSeen = connections;
     // what the loop has done since handlers last ran: accepting and refusing, mostly
     if (this.#spins === 0) this.#otherSinceUs = Math.max(this.#drainEndedUs, nowUs - turnUs);
-    if (!quiet && this.#spins < MAX_SPINS) {
+    if (this.#spins === 0) this.#spinBeganUs = nowUs;
+    if (!quiet && this.#spins < MAX_SPINS && nowUs - this.#spinBeganUs < MAX_SPIN_US) {
       this.#spins++;
       this.#spun++;
       return;
