@@ -529,6 +529,7 @@ export function endingCases(harness: ServerAdapterHarness): SuiteCase[] {
       await again.until(/data: 1/);
       bench.clock.advanceMs(50);
       await bench.ended({ success: 1, ignored: 10 });
+      await reading();
       assert.equal(again.closed, false);
     }),
 
