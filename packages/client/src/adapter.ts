@@ -52,8 +52,11 @@ export function outboundFactsOf(error: unknown, status?: number): OutboundFacts 
   let brpcCode: number | undefined;
   let link = error;
   for (let depth = 0; depth < DEEPEST_CAUSE && isObject(link); depth++) {
+    if (typeof link.brpcCode === 'number' && brpcCode === undefined) {
+      brpcCode = link.brpcCode;
+      code = undefined; // ours says more than that of an error around it
+    }
     if (typeof link.code === 'string') code ??= link.code;
-    if (typeof link.brpcCode === 'number') brpcCode ??= link.brpcCode;
     link = link.cause;
   }
   const isLate = status === 504 || (status === undefined && code !== undefined && LATE.has(code));

@@ -1,4 +1,5 @@
 import { NO_TOKEN, TimeoutError, type TimerHandle } from '@elimit/core';
+import { onAbort } from './abort-hub.js';
 import { type Attempt, createAttempt, type TryFn } from './attempt.js';
 import type { Endpoint } from './endpoint.js';
 import type { ResolvedChannelOptions } from './options.js';
@@ -113,7 +114,7 @@ export class Call<T> {
   #deadline: TimerHandle;
   #backup: TimerHandle;
   #pause: TimerHandle;
-  readonly #onAbort = () => this.#cancel(this.#options.signal?.reason);
+  #stopListening: (() => void) | undefined;
 
   constructor(
     host: CallHost,
@@ -145,7 +146,7 @@ export class Call<T> {
     } else if (this.#timeoutMs === 0) {
       this.#expire();
     } else {
-      signal?.addEventListener('abort', this.#onAbort);
+      this.#stopListening = signal && onAbort(signal, () => this.#cancel(signal.reason));
       this.#deadline = timers.setTimeout(() => this.#expire(), this.#timeoutMs);
       this.#host.whenReady(this, () => this.#first());
     }
@@ -424,7 +425,7 @@ export class Call<T> {
     timers.clearTimeout(this.#deadline);
     timers.clearTimeout(this.#backup);
     timers.clearTimeout(this.#pause);
-    this.#options.signal?.removeEventListener('abort', this.#onAbort);
+    this.#stopListening?.();
     this.#abortAll(new DOMException('another try has answered', 'AbortError'));
     if (this.#last !== undefined && this.#last !== ended) this.#discard(this.#last);
     this.#host.finished(this);

@@ -319,7 +319,9 @@ class NodeChannel implements Channel, CallHost {
     const healthCheck = isListed ? options.healthCheck : undefined;
     const servername =
       host === undefined ? {} : { servername: new URL(`https://${host}`).hostname };
-    const tls = url.protocol === 'https:' ? { ...servername, ...options.tls } : {};
+    // what is agreed with the nodes is nobody else's business
+    const isAgreed = isListed || !this.hasNodes;
+    const tls = url.protocol === 'https:' && isAgreed ? { ...servername, ...options.tls } : {};
     const key = endpointKey({ url, host, tls, healthCheck, connectionGroup });
     const endpoint = poolOf(clock).get({
       key,

@@ -96,7 +96,7 @@ export interface ChannelOptions {
 
   /** Endpoints, and so breakers and connections, are shared by channels of one group; trimmed, case counts. @default '' */
   readonly connectionGroup?: string | undefined;
-  /** Certificates and rules for https nodes, as `tls.connect` takes them. */
+  /** Certificates and rules for https nodes, as `tls.connect` takes them; for every origin where there are no nodes. */
   readonly tls?: TlsOptions | undefined;
   /** Origins that are not listed: how many are remembered, 1 to 100 000. @default 1000 */
   readonly maxUnlisted?: number | undefined;

@@ -1,4 +1,4 @@
-import { settle, VirtualClock } from '@elimit/testkit';
+import { VirtualClock } from '@elimit/testkit';
 import { expect, it, jest } from '@jest/globals';
 import fc from 'fast-check';
 import { poolOf } from '../src/endpoint-pool.js';
@@ -58,13 +58,13 @@ const steps = fc.array(
   fc.record({
     /** What a, b and c do from now on. */
     nodes: fc.tuple(kinds, kinds, kinds),
-    calls: fc.integer({ min: 1, max: 4 }),
+    calls: fc.integer({ min: 1, max: 2 }),
     method: fc.constantFrom('GET', 'POST'),
     abortAtMs: fc.option(fc.integer({ min: 0, max: 600 }), { nil: undefined }),
     carriedTimeoutMs: fc.option(fc.integer({ min: 0, max: 600 }), { nil: undefined }),
     waitMs: fc.integer({ min: 0, max: 4000 }),
   }),
-  { minLength: 1, maxLength: 12 },
+  { minLength: 1, maxLength: 5 },
 );
 const settings = fc.record({
   balancer: fc.constantFrom('roundRobin', 'random', 'weighted', 'leastLoaded'),
@@ -77,7 +77,7 @@ const settings = fc.record({
 it('whatever the nodes do, calls end in time, slots come back, and nothing is left behind', async () => {
   await fc.assert(
     fc.asyncProperty(settings, steps, async (options, script) => {
-      const bench = virtualChannel('abc', options as object);
+      const bench = virtualChannel('abc', options);
       const { clock, channel, nodes, tries } = bench;
       for (const { nodes: now, calls, method, abortAtMs, carriedTimeoutMs, waitMs } of script) {
         for (const [i, kind] of now.entries()) nodes['abc'[i] as string] = behaviourOf(kind, clock);
@@ -124,21 +124,20 @@ it('10 000 channels made and closed leave nothing behind', () => {
   expect(clock.pendingTimers).toBe(0);
 });
 
-it('a hundred calls on one signal warn of no leak, and leave no listener', async () => {
-  const warned = jest.fn();
-  process.on('warning', warned);
-  try {
-    const { call, nodes, clock } = virtualChannel('a');
-    const { signal } = new AbortController();
-    const removed = jest.spyOn(signal, 'removeEventListener');
-    nodes.a = after(clock, 10);
-    const calls = Array.from({ length: 100 }, () => call({ signal }));
-    await clock.advanceMsAsync(10);
-    await Promise.all(calls);
-    await settle();
-    expect(removed).toHaveBeenCalledTimes(100);
-    expect(warned).not.toHaveBeenCalled();
-  } finally {
-    process.off('warning', warned);
-  }
+it('a hundred calls on one signal put one listener on it, and leave none', async () => {
+  const { call, nodes, clock } = virtualChannel('a');
+  const control = new AbortController();
+  const { signal } = control;
+  const added = jest.spyOn(signal, 'addEventListener');
+  const removed = jest.spyOn(signal, 'removeEventListener');
+  nodes.a = after(clock, 10);
+  const calls = Array.from({ length: 100 }, () => call({ signal }));
+  await clock.advanceMsAsync(10);
+  await Promise.all(calls);
+  expect([added.mock.calls.length, removed.mock.calls.length]).toEqual([1, 1]);
+
+  const later = Array.from({ length: 100 }, () => endOf(call({ signal })));
+  control.abort('all of you');
+  expect(await Promise.all(later)).toEqual(later.map(() => 'all of you'));
+  expect(clock.pendingTimers).toBe(100); // those of the node itself
 });
