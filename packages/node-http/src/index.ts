@@ -3,9 +3,16 @@ export { DEADLINE_HEADERS, timeoutOf } from './deadline-headers.js';
 export { DISPATCH_DEFAULTS, type DispatchOptions, dispatch, dispatchSnapshot } from './dispatch.js';
 export type { DispatchPermit, DispatchPriority, DispatchSnapshot } from './dispatch-queue.js';
 export { loopMonitor } from './dispatch-thread.js';
+export { endCalls, markRefused } from './ending.js';
 export type { EndingOptions } from './ending-options.js';
 export type { LimitOptions } from './limit-options.js';
-export { type LimitAdapter, type LimitTarget, type Next, RequestLimit } from './limit-request.js';
+export {
+  type LimitAdapter,
+  type LimitTarget,
+  type LimitVerdict,
+  type Next,
+  RequestLimit,
+} from './limit-request.js';
 export type { LoopListener, LoopMonitor } from './loop-monitor.js';
 export { type Protection, type ProtectOptions, protect } from './protect.js';
 export type { RateHeaderDraft } from './rate-headers.js';

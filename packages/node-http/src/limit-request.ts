@@ -6,6 +6,7 @@ import {
   type Guards,
   type MaxConcurrency,
   type OnEvent,
+  type Permit,
   type Priority,
   type Rejection,
   systemClock,
@@ -13,6 +14,7 @@ import {
 import { arrivalOf } from './arrival.js';
 import { timeoutOf } from './deadline-headers.js';
 import { dispatch } from './dispatch.js';
+import type { DispatchPermit } from './dispatch-queue.js';
 import { loopMonitor } from './dispatch-thread.js';
 import {
   createEndings,
@@ -35,6 +37,12 @@ export type LimitTarget = MaxConcurrency | Guard | Guards;
 
 /** Goes on to the handler; with an error, to the framework's error handling. */
 export type Next = (error?: unknown) => void;
+
+/**
+ * What a limit says of a request: `go`; or its rejection, which its asker answers; or `gone`, if the client left
+ * or was answered while the request waited in the dispatch queue: its handler must not start.
+ */
+export type LimitVerdict = 'go' | 'gone' | Rejection;
 
 /** What an adapter adds to a {@link RequestLimit}. */
 export interface LimitAdapter<Req extends IncomingMessage> {
@@ -101,17 +109,56 @@ export class RequestLimit<
   }
 
   /**
-   * Admits a request and lets it go on, or answers it.
+   * Admits a request and lets it go on, or answers it: for frameworks of callbacks.
    *
    * @param next - goes on to the handler, from the dispatch queue if there is one; called at most once
    */
   handle(req: Req, res: Res, next: Next): void {
+    this.#enter(req, res, next, (rejection) => this.#refuse(req, res, rejection, next), undefined);
+  }
+
+  /**
+   * Admits a request, or tells why not: for frameworks of promises. At once, or, through the dispatch queue, when
+   * the handler's turn has come. What holds the promise goes on in its own async context.
+   *
+   * @throws what a callback of the options throws
+   */
+  admit(req: Req, res: Res): LimitVerdict | Promise<LimitVerdict> {
+    let verdict: LimitVerdict | undefined;
+    let settle: ((verdict: LimitVerdict) => void) | undefined;
+    const tell = (told: LimitVerdict): void => {
+      verdict = told;
+      settle?.(told);
+    };
+    this.#enter(
+      req,
+      res,
+      () => tell('go'),
+      tell,
+      () => tell('gone'),
+    );
+    return (
+      verdict ??
+      new Promise<LimitVerdict>((resolve) => {
+        settle = resolve;
+      })
+    );
+  }
+
+  /** @param gone - told if the handler will never start, though nobody has refused it */
+  #enter(
+    req: Req,
+    res: Res,
+    start: () => void,
+    refuse: (rejection: Rejection) => void,
+    gone: (() => void) | undefined,
+  ): void {
     const { skip, priority } = this.#options;
     // stamped even if it is skipped: the loop has seen it
     const stampUs = arrivalOf(req);
     if (!this.#met) this.#meet(stampUs);
     if (holdsSlot(res, this.#owner) || skip?.(req, res) === true) {
-      next();
+      start();
       return;
     }
     const guard = this.#guard ?? this.#guardOf(req);
@@ -123,7 +170,7 @@ export class RequestLimit<
     const { arrivedUs } = ask;
     const entry = guard.tryAcquire(ask);
     if (!entry.admitted) {
-      this.#refuse(req, res, entry, next);
+      refuse(entry);
       return;
     }
     releaseWhenDone(req, res, entry, this.#endingsOf(guard), arrivedUs);
@@ -133,11 +180,16 @@ export class RequestLimit<
     dispatch(
       req,
       res,
-      entry,
+      gone === undefined ? entry : tellingWhoLeft(entry, gone),
       () => {
-        if (!isRefused(res)) next();
+        if (isRefused(res)) gone?.();
+        else start();
       },
-      (rejection) => this.#refuseQueued(req, res, guard, rejection, next),
+      (rejection) => {
+        // a dry run lets through what the dispatch queue refuses, too
+        if (guard.snapshot().dryRun) start();
+        else refuse(rejection);
+      },
       how,
     );
   }
@@ -172,12 +224,6 @@ export class RequestLimit<
     return endings;
   }
 
-  /** A dry run lets through what the dispatch queue refuses, too. */
-  #refuseQueued(req: Req, res: Res, guard: Guard, rejection: Rejection, next: Next): void {
-    if (guard.snapshot().dryRun) next();
-    else this.#refuse(req, res, rejection, next);
-  }
-
   #refuse(req: Req, res: Res, rejection: Rejection, next: Next): void {
     const { handler } = this.#options;
     if (handler === undefined) {
@@ -209,6 +255,17 @@ export class RequestLimit<
   get #name(): string {
     return this.#guard?.name ?? this.#options.name ?? this.#adapter.defaultName;
   }
+}
+
+/** The dispatch queue releases the permits of clients that left while they waited, and tells nobody else. */
+function tellingWhoLeft(permit: Permit, gone: () => void): DispatchPermit {
+  return {
+    release(outcome) {
+      permit.release(outcome);
+      gone();
+    },
+    revoke: (reason) => permit.revoke(reason),
+  };
 }
 
 /** A limit made inside a handler counts to one, and never refuses anything. */
