@@ -1,5 +1,8 @@
 import { createHash } from 'node:crypto';
 
+/** Smaller batches are not leased: tokens that lie with one process are refused to the others. */
+export const LEAST_BATCH = 5;
+
 /**
  * The whole of a bucket, in one hash: `t` tokens at `s` (microseconds of the server), the rate `r` and
  * burst `b` they were counted with, and for each process that leases an `h:` field with the end of its
@@ -65,8 +68,10 @@ if lease > 0 then
   holders = holders + 1
   -- a tenth of the fair share, no more than comes in while it lasts, and never above a tenth in all
   local most = math.min(burst / 10 / holders, rate * lease / 1000000 / holders, burst / 10 - others)
-  extra = math.max(0, math.floor(math.min(most - held, tokens)))
-  if granted < count then extra = 0 end
+  -- of a small quota every token counts, and a few leased ones would save few calls
+  if most >= ${LEAST_BATCH} and granted == count then
+    extra = math.max(0, math.floor(math.min(most - held, tokens)))
+  end
   tokens = tokens - extra
   redis.call('HSET', key, holder, string.format('%.0f:%.17g', now + lease, held + extra))
 elseif lease == 0 then

@@ -1,7 +1,7 @@
 import type { RateQuota, RateStoreContext, RateStoreSession, StoreAnswer } from '@elimit/core';
 import type { Connection } from './client.js';
 import { redisKey } from './key.js';
-import type { TakeReply } from './script.js';
+import { LEAST_BATCH, type TakeReply } from './script.js';
 
 /** The most requests put into one call of the script. */
 const MOST_PER_CALL = 1000;
@@ -269,7 +269,7 @@ export class RedisSession implements RateStoreSession {
     const { rate, burst } = purse;
     const batch = Math.min(burst / 10, (rate * this.#leaseUs) / 1e6) / holders;
     const isShort = isRefused || tokens < batch / 2;
-    if (batch < 2 || !isShort) return 0;
+    if (batch < LEAST_BATCH || !isShort) return 0;
     return Math.min(LONGEST_PAUSE_US, ((batch / 2) * holders * 1e6) / rate);
   }
 
