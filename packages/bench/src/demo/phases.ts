@@ -5,10 +5,9 @@ import type { GuardSnapshot } from '@elimit/core';
 import { IDEAL_PER_SECOND, requestFor, type Workload } from '../http/handlers.js';
 import type { LoadOptions, LoadResult } from '../http/load.js';
 import type { LoadMessage } from './load.js';
-import type { ServiceMessage } from './service.js';
+import type { Protection, ServiceMessage } from './service-message.js';
 
-/** What stands in front of the handler. */
-export type Protection = 'bare' | 'auto' | 'timeout';
+export type { Protection };
 
 /** One service under one load. */
 export interface Phase {

@@ -1,13 +1,11 @@
 // A process with one Express service: `service.ts WORKLOAD PROTECTION PORT`. Tells its parent where it listens, and how its guard stands.
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
-import { createGuard, type GuardSnapshot } from '@elimit/core';
+import { createGuard } from '@elimit/core';
 import { limit } from '@elimit/express';
 import express, { json } from 'express';
 import { createHandlers, requestFor, type Workload } from '../http/handlers.js';
-import type { Protection } from './phases.js';
-
-export type ServiceMessage = { readonly port: number } | { readonly guard: GuardSnapshot };
+import type { Protection, ServiceMessage } from './service-message.js';
 
 const TELL_MS = 250;
 
