@@ -117,9 +117,9 @@ it('whatever the nodes do, calls end in time, slots come back, and nothing is le
   );
 }, 60_000);
 
-it('10 000 channels made and closed leave nothing behind', () => {
+it('2000 channels made and closed leave nothing behind', () => {
   const clock = new VirtualClock();
-  for (let i = 0; i < 10_000; i++) virtualChannel('ab', {}, { clock }).channel.close();
+  for (let i = 0; i < 2000; i++) virtualChannel('ab', {}, { clock }).channel.close();
   expect(poolOf(clock).size).toBe(0);
   expect(clock.pendingTimers).toBe(0);
 });

@@ -64,7 +64,7 @@ describe('https nodes', () => {
     const channel = channelTo({
       nodes: [{ url: `https://127.0.0.1:${port}`, host: 'search.test' }],
       tls: { ca: cert },
-      healthCheck: { intervalMs: 50, path: '/healthz' },
+      healthCheck: { intervalMs: 1000, timeoutMs: 1000, path: '/healthz' },
     });
     const refused = Object.assign(new Error(), { code: 'ECONNREFUSED' });
     await channel.execute(() => Promise.reject(refused), { maxRetries: 0 }).catch(() => {});
@@ -74,7 +74,8 @@ describe('https nodes', () => {
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
     expect(channel.endpoints()[0]?.state).toBe('halfOpen');
-    expect(paths).toEqual(['/healthz']);
-    expect(names).toEqual(['search.test']);
+    // one check, or more on a busy machine
+    expect([...new Set(paths)]).toEqual(['/healthz']);
+    expect([...new Set(names)]).toEqual(['search.test']);
   });
 });

@@ -103,6 +103,7 @@ async function withBench(
           connectTimeoutMs: 1000,
           random: () => 0, // round robin begins with the first node
           connectionGroup,
+          breaker: { minIsolationMs: 2000 }, // outlasts a case
           ...options,
         });
         ends.push(() => subject.close());
