@@ -1,0 +1,101 @@
+/**
+ * Processor time that `rateLimit` adds to a request through Express, against express-rate-limit. Needs the built
+ * packages:
+ *
+ *   npm run build && node --import tsx packages/bench/src/rate/express.ts [--json]
+ *
+ * One server process per arm, all up at once and asked in turn, in small shares, so that noise falls on all alike.
+ */
+import { spawn } from 'node:child_process';
+import { Agent, get } from 'node:http';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+
+const ARMS = [
+  'bare',
+  'elimit',
+  'elimit without headers',
+  'elimit, refusing',
+  'express-rate-limit',
+  'express-rate-limit, default headers',
+  'express-rate-limit, refusing',
+] as const;
+type Arm = (typeof ARMS)[number];
+const [ROUNDS, PER_ROUND, CONNECTIONS] = [24, 2000, 10];
+
+const script = fileURLToPath(new URL('./express-arm.mjs', import.meta.url));
+const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
+
+interface Server {
+  readonly arm: Arm;
+  readonly port: number;
+  cpuUs(): Promise<number>;
+  end(): void;
+  readonly perRequestUs: number[];
+}
+
+async function start(arm: Arm): Promise<Server> {
+  const child = spawn(process.execPath, [script, arm], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const port = Number((await lines.next()).value);
+  return {
+    arm,
+    port,
+    async cpuUs() {
+      child.stdin.write('cpu\n');
+      return Number((await lines.next()).value);
+    },
+    end: () => child.stdin.end(),
+    perRequestUs: [],
+  };
+}
+
+function ask(port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    get({ port, host: '127.0.0.1', agent }, (answer) => {
+      answer.resume().once('end', resolve);
+    }).once('error', reject);
+  });
+}
+
+async function load(port: number, requests: number): Promise<void> {
+  let left = requests;
+  const connection = async (): Promise<void> => {
+    while (left-- > 0) await ask(port);
+  };
+  await Promise.all(Array.from({ length: CONNECTIONS }, connection));
+}
+
+const servers: Server[] = [];
+for (const arm of ARMS) servers.push(await start(arm));
+for (const { port } of servers) await load(port, 3000);
+for (let round = 0; round < ROUNDS; round++) {
+  for (const server of servers) {
+    const before = await server.cpuUs();
+    await load(server.port, PER_ROUND);
+    server.perRequestUs.push(((await server.cpuUs()) - before) / PER_ROUND);
+  }
+}
+for (const server of servers) server.end();
+agent.destroy();
+
+const median = (all: number[]): number =>
+  all.toSorted((a, b) => a - b)[Math.floor(all.length / 2)] as number;
+const us = Object.fromEntries(
+  servers.map(({ arm, perRequestUs }) => [arm, median(perRequestUs)]),
+) as Record<Arm, number>;
+const over = (arm: Arm): number => us[arm] - us.bare;
+const ratios = {
+  'added, ÷ what express-rate-limit adds with the same draft (must hold 0.25)':
+    over('elimit') / over('express-rate-limit'),
+  'added without headers, ÷ the same': over('elimit without headers') / over('express-rate-limit'),
+  'a refusal, ÷ a bare answer (must hold 0.6)': us['elimit, refusing'] / us.bare,
+};
+if (process.argv.includes('--json')) console.log(JSON.stringify({ us, ratios }, null, 2));
+else {
+  for (const arm of ARMS)
+    console.log(
+      `${arm.padEnd(38)} ${us[arm].toFixed(1).padStart(7)} us  ${over(arm).toFixed(1).padStart(7)} over bare`,
+    );
+  for (const [name, ratio] of Object.entries(ratios)) console.log(`${name}: ${ratio.toFixed(2)}`);
+}

@@ -1,0 +1,132 @@
+/**
+ * One quota of 1000/s over two processes, each offering all of it: round trips to Redis, overshoot, cost of a call.
+ * Needs the built core and redis packages, and a `redis-server` on the path:
+ *
+ *   npm run build && node --import tsx packages/bench/src/rate/redis.ts [--json]
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createServer } from 'node:net';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { Redis } from 'ioredis';
+
+const ARMS = [
+  'elimit',
+  'elimit without leases',
+  'rate-limiter-flexible',
+  'rate-limit-redis',
+] as const;
+const [RATE, PER_SECOND, SECONDS, PROCESSES] = [1000, 1000, 5, 2];
+
+interface Told {
+  offered: number;
+  granted: number;
+  firstMs: number;
+  lastMs: number;
+  p50Us: number;
+  p99Us: number;
+  cpuUs: number;
+}
+
+interface Row {
+  arm: string;
+  offered: number;
+  granted: number;
+  /** Calls of a script that Redis counted, for each call that was offered. */
+  roundTripsPerCall: number;
+  /** Granted, as a ratio of burst + rate × time: what a bucket may grant. */
+  grantedRatio: number;
+  p50Us: number;
+  p99Us: number;
+  cpuUsPerCall: number;
+}
+
+const freePort = await new Promise<number>((resolve) => {
+  const probe = createServer().listen(0, '127.0.0.1', () => {
+    const { port } = probe.address() as { port: number };
+    probe.close(() => resolve(port));
+  });
+});
+// `cat` ends when this process does, however it ends: the server never outlives it
+const supervise = '"$@" >/dev/null & pid=$!; cat >/dev/null; kill $pid';
+const redisArgs = ['redis-server', '--port', `${freePort}`, '--bind', '127.0.0.1', '--save', ''];
+const server = spawn('sh', ['-c', supervise, 'sh', ...redisArgs], {
+  stdio: ['pipe', 'ignore', 'ignore'],
+});
+const client = new Redis(freePort, { retryStrategy: () => 50 }).on('error', () => undefined);
+await client.ping();
+
+const rows: Row[] = [];
+for (const arm of ARMS) rows.push(await run(arm));
+client.disconnect();
+server.stdin.end();
+
+const [ours, , ...peers] = rows as [Row, Row, ...Row[]];
+const leastTrips = Math.min(...peers.map(({ roundTripsPerCall }) => roundTripsPerCall));
+const ratios = {
+  'fewer round trips than the best peer (must hold 20)': leastTrips / ours.roundTripsPerCall,
+  'granted ÷ (burst + rate × time) (must hold 1.1)': ours.grantedRatio,
+};
+if (process.argv.includes('--json')) console.log(JSON.stringify({ rows, ratios }, null, 2));
+else {
+  console.log(`${''.padEnd(24)} trips/call  granted  of allowed   p50 us   p99 us  cpu us/call`);
+  for (const row of rows) {
+    const cells = [
+      row.roundTripsPerCall.toFixed(4).padStart(10),
+      `${row.granted}`.padStart(8),
+      row.grantedRatio.toFixed(3).padStart(11),
+      row.p50Us.toFixed(1).padStart(8),
+      row.p99Us.toFixed(0).padStart(8),
+      row.cpuUsPerCall.toFixed(0).padStart(12),
+    ];
+    console.log(`${row.arm.padEnd(24)} ${cells.join(' ')}`);
+  }
+  for (const [name, ratio] of Object.entries(ratios)) console.log(`${name}: ${ratio.toFixed(2)}`);
+}
+
+async function run(arm: string): Promise<Row> {
+  await client.flushall();
+  const script = fileURLToPath(new URL('./redis-arm.mjs', import.meta.url));
+  const args = [freePort, RATE, PER_SECOND, SECONDS].map(String);
+  const workers = Array.from({ length: PROCESSES }, () => {
+    const child = spawn(process.execPath, [script, arm, ...args], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    return { child, lines: createInterface({ input: child.stdout })[Symbol.asyncIterator]() };
+  });
+  for (const { lines } of workers) await lines.next();
+  await client.config('RESETSTAT');
+  for (const { child } of workers) go(child);
+  const told: Told[] = [];
+  for (const { lines } of workers)
+    told.push(JSON.parse(String((await lines.next()).value)) as Told);
+  const trips = await scriptCalls();
+  const sum = (pick: (one: Told) => number): number =>
+    told.reduce((all, one) => all + pick(one), 0);
+  const most = (pick: (one: Told) => number): number => Math.max(...told.map(pick));
+  const [offered, granted] = [sum((one) => one.offered), sum((one) => one.granted)];
+  const spanMs = most((one) => one.lastMs) - Math.min(...told.map(({ firstMs }) => firstMs));
+  return {
+    arm,
+    offered,
+    granted,
+    roundTripsPerCall: trips / offered,
+    grantedRatio: granted / (RATE + (RATE * spanMs) / 1000),
+    p50Us: most((one) => one.p50Us),
+    p99Us: most((one) => one.p99Us),
+    cpuUsPerCall: sum((one) => one.cpuUs) / PROCESSES,
+  };
+}
+
+function go(child: ChildProcess): void {
+  child.stdin?.write('go\n');
+}
+
+/** Scripts run since the counters were reset: one round trip each. */
+async function scriptCalls(): Promise<number> {
+  const stats = await client.info('commandstats');
+  return [...stats.matchAll(/^cmdstat_(?:eval|evalsha):calls=(\d+)/gm)].reduce(
+    (all, [, calls]) => all + Number(calls),
+    0,
+  );
+}
