@@ -1,0 +1,136 @@
+import { type Attempt, type Channel, type ChannelTarget, channelOf } from '@elimit/client';
+import axios, {
+  type AxiosAdapter,
+  type AxiosInstance,
+  type AxiosResponse,
+  type InternalAxiosRequestConfig,
+  isAxiosError,
+} from 'axios';
+import { callerOf } from './caller.js';
+import { BrokenAnswer, brokeOff, errorFor } from './errors.js';
+import { checkBaseUrl, type Target, targetOf } from './target.js';
+import { configOfTry } from './try-config.js';
+
+const BRAND: unique symbol = Symbol.for('@elimit/axios/breaker') as never;
+const DAY_MS = 86_400_000;
+
+/**
+ * Sends the calls of an axios instance through a channel, and gives the same instance back. Interceptors run once
+ * for each call, however many tries it takes; errors are AxiosErrors with `code`, `brpcCode`, `status` and `cause`.
+ *
+ * Relative URLs go to the channel's nodes. Absolute ones go where they say, guarded by their origin, and so do all
+ * of a channel without nodes. A request with an `adapter` of its own bypasses the channel.
+ *
+ * @param target - a channel, or options to make one. @default each origin is guarded for itself
+ * @throws TypeError for the global axios, an instance that has a breaker already, or an absolute `baseURL` beside nodes
+ */
+export function breaker(instance: AxiosInstance, target?: ChannelTarget): AxiosInstance {
+  if ('AxiosError' in instance) {
+    throw new TypeError(
+      'breaker(axios): the global axios belongs to every package of the process; give it axios.create()',
+    );
+  }
+  const { adapter, baseURL } = instance.defaults;
+  if (typeof adapter === 'function' && BRAND in adapter) {
+    throw new TypeError('breaker(instance): this instance has a breaker already');
+  }
+  const channel = channelOf(target);
+  checkBaseUrl(channel, baseURL);
+  const send = axios.getAdapter(adapter);
+  const throughChannel: AxiosAdapter = (config) => call(channel, send, config);
+  instance.defaults.adapter = Object.assign(throughChannel, { [BRAND]: true });
+  return instance;
+}
+
+async function call(
+  channel: Channel,
+  send: AxiosAdapter,
+  config: InternalAxiosRequestConfig,
+): Promise<AxiosResponse> {
+  const target = targetOf(channel, config);
+  if (target === undefined) return send(config);
+  const caller = callerOf(config);
+  try {
+    const response = await channel.execute((attempt) => trySend(attempt, send, config, target), {
+      ...rulesOf(config),
+      signal: caller.signal,
+      origin: target.origin,
+      errorCost: true,
+      discard: (ended) => {
+        letGo(ended.ok ? ended.value : (ended.error as { response?: AxiosResponse }).response);
+      },
+    });
+    response.config = config;
+    return response;
+  } catch (error) {
+    throw errorFor(error, config, caller.signal);
+  } finally {
+    caller.leave();
+  }
+}
+
+async function trySend(
+  attempt: Attempt,
+  send: AxiosAdapter,
+  config: InternalAxiosRequestConfig,
+  target: Target,
+): Promise<AxiosResponse> {
+  const { config: own, unlink } = configOfTry(attempt, config, target);
+  let isStreaming = false;
+  try {
+    const response = await send(own);
+    const { data } = response as { data: unknown };
+    if (isStream(data)) {
+      isStreaming = true;
+      data.once('close', () => {
+        unlink();
+        // a listener for 'error' would hide the error from a caller who has none
+        if (data.errored) attempt.brokeOff(data.errored);
+      });
+    }
+    return response;
+  } catch (error) {
+    throw isAxiosError(error) && brokeOff(error) ? new BrokenAnswer(error) : error;
+  } finally {
+    if (!isStreaming) unlink();
+  }
+}
+
+/** What the caller says about the call, in the channel's words. */
+function rulesOf(config: InternalAxiosRequestConfig) {
+  const { method, data, timeout, resend, maxRetries, carriedTimeoutMs } =
+    config as InternalAxiosRequestConfig<unknown>;
+  const ownMs = Number.parseInt(String(timeout ?? 0), 10); // axios reads texts, too
+  return {
+    method,
+    resend,
+    maxRetries,
+    carriedTimeoutMs,
+    breaker: config.breaker,
+    replayable: !isReadOnce(data),
+    timeoutMs: ownMs > 0 ? Math.min(ownMs, DAY_MS) : undefined,
+  };
+}
+
+interface ReadableLike {
+  readonly errored: unknown;
+  once(event: 'close', listener: () => void): unknown;
+  destroy(): unknown;
+}
+
+/** Node's streams; `form-data` of old is one as well. */
+function isStream(value: unknown): value is ReadableLike {
+  return typeof (value as { pipe?: unknown } | null | undefined)?.pipe === 'function';
+}
+
+function isReadOnce(data: unknown): boolean {
+  return (
+    isStream(data) || typeof (data as { getReader?: unknown } | null)?.getReader === 'function'
+  );
+}
+
+/** Ends the body of an answer that nobody will see. */
+function letGo(response: AxiosResponse | undefined): void {
+  const data: unknown = response?.data;
+  if (isStream(data)) data.destroy();
+}

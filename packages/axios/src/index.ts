@@ -1,0 +1,12 @@
+// what users of the adapter need from below, so that one import serves
+export {
+  type Channel,
+  type ChannelOptions,
+  type ChannelTarget,
+  createChannel,
+  dnsNaming,
+  fileNaming,
+  NoEndpointError,
+} from '@elimit/client';
+export { breaker } from './breaker.js';
+export type { BreakerRequestConfig } from './request-config.js';

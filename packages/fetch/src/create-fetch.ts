@@ -1,0 +1,47 @@
+import { type Attempt, type Channel, type ChannelTarget, channelOf } from '@elimit/client';
+import { fetch as undiciFetch } from 'undici';
+import { errorFor } from './errors.js';
+import { type FetchInit, type FetchRequest, readRequest } from './fetch-request.js';
+import { TryDispatcher } from './try-dispatcher.js';
+
+/** `fetch`, with a few more things to say in its second argument. */
+export type Fetch = (input: string | URL | Request, init?: FetchInit) => Promise<Response>;
+
+/**
+ * A `fetch` whose calls go through a channel. Relative URLs go to its nodes; absolute ones go where they say,
+ * guarded by their origin. Like any `fetch` it resolves for every status, and rejects with a TypeError that has a
+ * `cause`; here that error has `code`, `brpcCode` and `status`, too. A signal rejects with its own reason.
+ *
+ * The channel's time ends with the headers of the answer; a `signal` bounds the body as well.
+ *
+ * @param target - a channel, or options to make one. @default each origin is guarded for itself
+ */
+export function createFetch(target?: ChannelTarget): Fetch {
+  const channel = channelOf(target);
+  return async function fetch(input, init) {
+    return call(channel, readRequest(channel, input, init));
+  };
+}
+
+async function call(channel: Channel, request: FetchRequest): Promise<Response> {
+  const { signal } = request.init;
+  try {
+    return await channel.execute((attempt) => trySend(attempt, request), {
+      ...request.rules,
+      signal: signal ?? undefined,
+      errorCost: true,
+      discard: (ended) => {
+        if (ended.ok) ended.value.body?.cancel().catch(() => {});
+      },
+    });
+  } catch (error) {
+    throw errorFor(error, signal);
+  }
+}
+
+/** The signal given to undici is the caller's, so that it ends the body, too; the dispatcher ends the try. */
+function trySend(attempt: Attempt, { path, init }: FetchRequest): Promise<Response> {
+  const dispatcher = new TryDispatcher(attempt);
+  const url = new URL(path, attempt.endpoint.url);
+  return undiciFetch(url, { ...init, dispatcher } as object) as unknown as Promise<Response>;
+}

@@ -1,0 +1,13 @@
+// what users of the adapter need from below, so that one import serves
+export {
+  type Channel,
+  type ChannelOptions,
+  type ChannelTarget,
+  createChannel,
+  dnsNaming,
+  fileNaming,
+  NoEndpointError,
+} from '@elimit/client';
+export { createFetch, type Fetch } from './create-fetch.js';
+export type { FetchInit } from './fetch-request.js';
+export { elimitInterceptor, type InterceptorOptions } from './interceptor.js';
