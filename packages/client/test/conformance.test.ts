@@ -1,5 +1,6 @@
 import http from 'node:http';
-import { createChannel } from '@elimit/client';
+import https from 'node:https';
+import { type Attempt, createChannel } from '@elimit/client';
 import {
   type ClientAdapterHarness,
   clientAdapterCases,
@@ -25,6 +26,8 @@ const harness: ClientAdapterHarness = {
           resend: init.resend,
           signal: init.signal,
           timeoutMs: init.timeoutMs,
+          breaker: init.breaker,
+          carriedTimeoutMs: init.carriedTimeoutMs,
           origin: isAbsolute ? new URL(init.url).origin : undefined,
         });
       },
@@ -32,24 +35,56 @@ const harness: ClientAdapterHarness = {
   },
 };
 
-function send(
-  {
-    endpoint,
-    agent,
-    signal,
-    headers,
-  }: Parameters<Parameters<ReturnType<typeof createChannel>['execute']>[0]>[0],
-  init: SuiteClientRequest,
+async function send(
+  first: Attempt,
+  { url, form, ...init }: SuiteClientRequest,
 ): Promise<SuiteClientAnswer> {
+  let request: Sent = { method: 'GET', ...init, url: new URL(url, first.endpoint.url) };
+  if (form !== undefined) {
+    const fields = new FormData();
+    for (const [name, value] of Object.entries(form)) fields.append(name, value);
+    const encoded = new Response(fields);
+    const type = encoded.headers.get('content-type') as string;
+    request = {
+      ...request,
+      body: await encoded.text(),
+      headers: { ...init.headers, 'content-type': type },
+    };
+  }
+  for (let attempt = first; ; attempt = first.redirected(request.url)) {
+    const answer = await sendOnce(attempt, request);
+    const { location } = answer.headers;
+    if (location === undefined) return answer;
+    const keeps = answer.status === 307;
+    request = {
+      url: new URL(location, request.url),
+      method: keeps ? request.method : 'GET',
+      ...(keeps && { body: request.body, headers: request.headers }),
+    };
+  }
+}
+
+interface Sent {
+  readonly url: URL;
+  readonly method: string;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  readonly body?: string | undefined;
+}
+
+function sendOnce(
+  { endpoint, agent, signal, headers }: Attempt,
+  init: Sent,
+): Promise<SuiteClientAnswer & { headers: http.IncomingHttpHeaders }> {
   return new Promise((resolve, reject) => {
-    const request = http.request(new URL(init.url, endpoint.url), {
-      method: init.method ?? 'GET',
+    const { request } = endpoint.url.protocol === 'https:' ? https : http;
+    const sent = request(init.url, {
+      method: init.method,
       headers: { ...init.headers, ...headers },
       agent,
       signal,
     });
-    request.on('error', reject);
-    request.on('response', (response) => {
+    sent.on('error', reject);
+    sent.on('response', (response) => {
       let body = '';
       response.setEncoding('utf8');
       response.on('data', (chunk: string) => {
@@ -57,10 +92,10 @@ function send(
       });
       response.on('error', reject);
       response.on('end', () =>
-        resolve(Object.assign(response, { status: response.statusCode ?? 0, body })),
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, body }),
       );
     });
-    request.end(init.body);
+    sent.end(init.body);
   });
 }
 

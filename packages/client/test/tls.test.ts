@@ -2,9 +2,11 @@ import https from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { type Channel, type ChannelOptions, createChannel } from '@elimit/client';
+import { testCertificate } from '@elimit/testkit';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { cert, key } from './support/certificate.js';
 import { httpTry } from './support/http-try.js';
+
+const { cert, key } = testCertificate;
 
 let server: https.Server;
 let port: number;

@@ -8,7 +8,7 @@ import { WeightedBalancer } from './weighted.js';
 const BUILT_IN = {
   roundRobin: (random: Random) => new RoundRobinBalancer(random),
   random: (random: Random) => new RandomBalancer(random),
-  weighted: () => new WeightedBalancer(),
+  weighted: (random: Random) => new WeightedBalancer(random),
   leastLoaded: (random: Random) => new LeastLoadedBalancer(random),
 } satisfies Record<string, (random: Random) => Balancer>;
 
