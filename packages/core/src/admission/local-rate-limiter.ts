@@ -73,10 +73,19 @@ export class LocalRateLimiter implements RateLimiter {
     const waitUs = this.#takeUs(n, key, nowUs);
     const granted = waitUs === 0 || this.#book.refused(key, nowUs);
     if (waitUs === 0) this.#book.granted++;
-    const paidAtUs = this.#paidAtUs(key, nowUs);
+    let tokens: number;
+    let paidAtUs: number;
+    if (key === undefined) {
+      tokens = this.#one.tokens(nowUs);
+      paidAtUs = this.#one.paidAtUs();
+    } else {
+      const at = this.#keyed.find(key, nowUs);
+      tokens = this.#keyed.tokensAt(at, nowUs);
+      paidAtUs = this.#keyed.paidAtUs(at);
+    }
     return {
       granted,
-      remaining: Math.max(0, this.#tokens(key, nowUs)),
+      remaining: Math.max(0, tokens),
       burst: this.#law.burst,
       resetMs: Math.max(0, paidAtUs - nowUs) / 1000,
       retryAfterMs: granted ? 0 : waitUs / 1000,
@@ -96,7 +105,7 @@ export class LocalRateLimiter implements RateLimiter {
         ? this.#one.reserve(n, nowUs)
         : this.#keyed.reserveAt(this.#keyed.find(counted, nowUs), n, nowUs);
     if (waitUs < Number.POSITIVE_INFINITY) this.#book.granted++;
-    else this.#book.refused(key, nowUs);
+    else if (this.#book.refused(key, nowUs)) return 0; // a dry run
     return waitUs / 1000;
   }
 
@@ -231,11 +240,6 @@ export class LocalRateLimiter implements RateLimiter {
     return this.#keyed.tokensAt(this.#keyed.find(this.#counted(key), nowUs), nowUs);
   }
 
-  #paidAtUs(key: LineKey, nowUs: number): number {
-    if (key === undefined) return this.#one.paidAtUs();
-    return this.#keyed.paidAtUs(this.#keyed.find(this.#counted(key), nowUs));
-  }
-
   #take(n: number, options: TakeOptions): Promise<void> | undefined {
     costOf(n);
     const { key, signal } = options;
@@ -248,13 +252,17 @@ export class LocalRateLimiter implements RateLimiter {
       return undefined;
     }
     if (n > this.#law.burst && !this.#options.strict) throw this.#tooLarge(n);
+    if (this.#book.dryRun) {
+      this.#book.refused(key, nowUs);
+      return undefined;
+    }
     const late = (): Error => {
       const atUs = this.#now();
       this.#book.refused(key, atUs);
       return tooLong(this.name, Math.ceil(this.#waitUs(n, key, atUs) / 1000));
     };
     if (waitUs / 1000 > maxWaitMs && this.#law.rate > 0) {
-      if (this.#book.refused(key, nowUs)) return undefined; // a dry run
+      this.#book.refused(key, nowUs);
       throw tooLong(this.name, Math.ceil(waitUs / 1000));
     }
     const line = this.#lines.get(key) ?? new TakeLine(this.#options.timers);

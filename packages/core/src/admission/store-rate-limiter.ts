@@ -104,12 +104,15 @@ export class StoreRateLimiter implements SharedRateLimiter {
     let line = this.#lines.get(counted);
     if (line === undefined) {
       const answer = await this.#ask(n, counted);
+      if (signal?.aborted === true) {
+        if (answer.granted) this.refund(n, key); // it left while we asked
+        signal.throwIfAborted();
+      }
       if (answer.granted) {
         this.#book.granted++;
         return;
       }
-      signal?.throwIfAborted();
-      if (answer.waitUs / 1000 > maxWaitMs) {
+      if (this.#book.dryRun || answer.waitUs / 1000 > maxWaitMs) {
         if (this.#book.refused(key, this.#clock.nowUs())) return; // a dry run
         throw tooLong(this.name, Math.ceil(answer.waitUs / 1000));
       }
