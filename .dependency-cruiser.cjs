@@ -36,7 +36,7 @@ const packageDoors = Object.entries(doors).map(([name, open]) => ({
   severity: 'error',
   from: { path: `^packages/${name}/src/` },
   to: {
-    path: '^packages/',
+    path: '^packages/[^/]+/(src|test)/',
     pathNot: [`^packages/${name}/src/`, ...open.map((door) => `^packages/${door}/src/index\\.ts$`)],
   },
 }));
