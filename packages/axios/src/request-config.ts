@@ -13,7 +13,8 @@ export interface BreakerRequestConfig {
   carriedTimeoutMs?: number | undefined;
 }
 
+/* oxlint-disable typescript/no-explicit-any -- written as axios writes it, to be merged with it */
 declare module 'axios' {
-  // biome-ignore lint/suspicious/noExplicitAny: must be written as axios writes it, to be merged with it
+  // biome-ignore lint/suspicious/noExplicitAny: as above
   interface AxiosRequestConfig<D = any, P = any> extends BreakerRequestConfig {}
 }

@@ -15,21 +15,26 @@ const harness: ClientAdapterHarness = {
     return {
       endpoints: () => channel.endpoints(),
       close: () => channel.close(),
-      async request({ url, method = 'GET', headers, body, isStream, signal, timeoutMs, resend }) {
+      async request({ url, method = 'GET', headers, body, isStream, form, timeoutMs, ...rules }) {
         const { status, data } = await http.request<string>({
           url,
           method,
           headers: { ...headers },
-          data: isStream ? Readable.from([Buffer.from(body ?? '')]) : body,
-          resend,
-          ...(signal && { signal }),
+          data: form ? formOf(form) : isStream ? Readable.from([Buffer.from(body ?? '')]) : body,
           ...(timeoutMs !== undefined && { timeout: timeoutMs }),
+          ...rules, // signal, resend, breaker, carriedTimeoutMs
         });
         return { status, body: data };
       },
     };
   },
 };
+
+function formOf(fields: Readonly<Record<string, string>>): FormData {
+  const form = new FormData();
+  for (const [name, value] of Object.entries(fields)) form.append(name, value);
+  return form;
+}
 
 describe('axios', () => {
   it.each(clientAdapterCases(harness))('$name', async ({ run }) => {

@@ -43,5 +43,8 @@ async function call(channel: Channel, request: FetchRequest): Promise<Response> 
 function trySend(attempt: Attempt, { path, init }: FetchRequest): Promise<Response> {
   const dispatcher = new TryDispatcher(attempt);
   const url = new URL(path, attempt.endpoint.url);
-  return undiciFetch(url, { ...init, dispatcher } as object) as unknown as Promise<Response>;
+  return undiciFetch(url, {
+    ...init,
+    dispatcher,
+  } as object) as Promise<unknown> as Promise<Response>;
 }

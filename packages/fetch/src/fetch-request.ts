@@ -103,8 +103,8 @@ function initOf(request: Request): RequestInit {
 /** The `undici` package does not know the global class, and would send its name as text. */
 function undiciForm(form: FormData): NonNullable<RequestInit['body']> {
   const copy = new UndiciFormData();
-  for (const [name, value] of form) copy.append(name, value as string);
-  return copy as unknown as NonNullable<RequestInit['body']>;
+  for (const [name, value] of form) copy.append(name, value);
+  return copy;
 }
 
 /** Streams and generators; everything else can be sent twice. */

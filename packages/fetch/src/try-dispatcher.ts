@@ -37,8 +37,7 @@ export class TryDispatcher extends Dispatcher {
     const watch: Readonly<Record<string, (args: readonly unknown[]) => void>> = {
       onConnect: ([abort]) => this.#connected(abort as Abort),
       onRequestStart: ([controller]) => {
-        const { abort } = controller as Dispatcher.DispatchController;
-        this.#connected((reason) => abort.call(controller, reason));
+        this.#connected((reason) => (controller as Dispatcher.DispatchController).abort(reason));
       },
       onHeaders: ([status]) => {
         hasAnswer ||= (status as number) >= 200;

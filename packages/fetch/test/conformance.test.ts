@@ -1,4 +1,4 @@
-import { createChannel, createFetch, type FetchInit } from '@elimit/fetch';
+import { createChannel, createFetch } from '@elimit/fetch';
 import { type ClientAdapterHarness, clientAdapterCases } from '@elimit/testkit';
 import { describe, expect, it } from '@jest/globals';
 
@@ -10,19 +10,24 @@ const fetchHarness: ClientAdapterHarness = {
     return {
       endpoints: () => channel.endpoints(),
       close: () => channel.close(),
-      async request({ url, body, isStream, ...init }) {
+      async request({ url, body, isStream, form, ...init }) {
+        const text = isStream ? new Blob([body ?? '']).stream() : body;
         const answer = await fetch(url, {
-          ...init,
-          ...(body !== undefined && {
-            body: isStream ? new Blob([body]).stream() : body,
-            duplex: 'half',
-          }),
-        } as FetchInit);
+          ...init, // method, headers, signal, timeoutMs, resend, breaker, carriedTimeoutMs
+          ...(form && { body: formOf(form) }),
+          ...(text !== undefined && { body: text, duplex: 'half' }),
+        });
         return { status: answer.status, body: await answer.text() };
       },
     };
   },
 };
+
+function formOf(fields: Readonly<Record<string, string>>): FormData {
+  const form = new FormData();
+  for (const [name, value] of Object.entries(fields)) form.append(name, value);
+  return form;
+}
 
 describe('fetch', () => {
   it.each(clientAdapterCases(fetchHarness))('$name', async ({ run }) => {

@@ -35,6 +35,7 @@ export type {
   SuiteLimitOptions,
   SuiteServer,
 } from './suites/server-adapter-harness.js';
+export { testCertificate } from './suites/test-certificate.js';
 export { type StoreHealth, TestRateStore } from './test-rate-store.js';
 export { runVectorFiles, type VectorRun } from './vectors/run-vector-files.js';
 export { Difference, same, type VectorKind, VectorRecord } from './vectors/vector-file.js';

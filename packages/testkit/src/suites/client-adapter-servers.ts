@@ -1,4 +1,5 @@
 import http from 'node:http';
+import https from 'node:https';
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net';
 import { Worker } from 'node:worker_threads';
 
@@ -28,13 +29,21 @@ export interface TestServer {
   restart(): Promise<void>;
 }
 
-/** A server that answers 200 until told otherwise. */
-export async function startTestServer(handler: http.RequestListener = ok): Promise<TestServer> {
+/**
+ * A server that answers 200 until told otherwise.
+ *
+ * @param tls - for https: its certificate and key
+ */
+export async function startTestServer(
+  handler: http.RequestListener = ok,
+  tls?: https.ServerOptions,
+): Promise<TestServer> {
   const sockets = new Set<Socket>();
   const seen: SeenRequest[] = [];
   const state = { handler, connections: 0 };
 
-  const server = http.createServer((request, response) => {
+  const server = tls === undefined ? http.createServer() : https.createServer(tls);
+  server.on('request', (request: http.IncomingMessage, response: http.ServerResponse) => {
     let body = '';
     request.setEncoding('utf8');
     request.on('data', (chunk: string) => {
@@ -47,7 +56,7 @@ export async function startTestServer(handler: http.RequestListener = ok): Promi
       state.handler(request, response);
     });
   });
-  server.on('connection', (socket) => {
+  server.on('connection', (socket: Socket) => {
     state.connections += 1;
     sockets.add(socket);
     socket.on('close', () => sockets.delete(socket));
@@ -56,7 +65,7 @@ export async function startTestServer(handler: http.RequestListener = ok): Promi
   const { port } = server.address() as AddressInfo;
 
   return {
-    url: `http://127.0.0.1:${port}`,
+    url: `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${port}`,
     port,
     seen,
     get connections() {

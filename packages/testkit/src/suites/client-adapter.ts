@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { ServerOptions } from 'node:https';
 import type { EndpointSnapshot } from '@elimit/core';
 import {
   closedPort,
@@ -13,6 +14,7 @@ import {
   type TestServer,
 } from './client-adapter-servers.js';
 import type { SuiteCase } from './server-adapter-harness.js';
+import { testCertificate } from './test-certificate.js';
 
 /** One logical call, as a user of the adapter would make it. */
 export interface SuiteClientRequest {
@@ -27,6 +29,10 @@ export interface SuiteClientRequest {
   readonly signal?: AbortSignal;
   readonly timeoutMs?: number;
   readonly resend?: boolean;
+  /** A form with these fields, in place of a body. */
+  readonly form?: Readonly<Record<string, string>>;
+  readonly breaker?: boolean;
+  readonly carriedTimeoutMs?: number;
 }
 
 export interface SuiteClientAnswer {
@@ -51,7 +57,7 @@ export interface ClientAdapterHarness {
 }
 
 interface Bench {
-  start(handler?: TestServer['handler']): Promise<TestServer>;
+  start(handler?: TestServer['handler'], tls?: ServerOptions): Promise<TestServer>;
   open(options: Readonly<Record<string, unknown>>): ClientAdapterSubject;
   onEnd(end: () => unknown): void;
 }
@@ -91,8 +97,8 @@ async function withBench(
   const connectionGroup = `${harness.name} ${lastGroup}`;
   try {
     await play({
-      async start(handler = ok) {
-        const server = await startTestServer(handler);
+      async start(handler = ok, tls?) {
+        const server = await startTestServer(handler, tls);
         ends.push(() => server.stop());
         return server;
       },
@@ -119,12 +125,19 @@ async function withBench(
 const times = <T>(count: number, make: (i: number) => T): T[] =>
   Array.from({ length: count }, (_each, i) => make(i));
 
+interface SuiteError {
+  readonly code?: unknown;
+  readonly brpcCode?: unknown;
+  readonly status?: unknown;
+  readonly cause?: unknown;
+}
+
 /** The error a promise rejects with. */
-async function errorOf(promise: Promise<unknown>): Promise<{ code?: unknown; brpcCode?: unknown }> {
+async function errorOf(promise: Promise<unknown>): Promise<SuiteError> {
   try {
     await promise;
   } catch (error) {
-    return error as { code?: unknown };
+    return error as SuiteError;
   }
   throw new assert.AssertionError({ message: 'the call was answered, an error was expected' });
 }
@@ -135,6 +148,16 @@ async function eventually(what: string, check: () => boolean): Promise<void> {
     if (performance.now() > endMs) throw new assert.AssertionError({ message: `not yet: ${what}` });
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
+}
+
+/** Answers with a redirect. */
+const redirect = (to: string, code = 302) => status(code, { location: to });
+
+/** The endpoint of an origin. */
+function at(subject: ClientAdapterSubject, origin: string): EndpointSnapshot {
+  const found = subject.endpoints().find((endpoint) => endpoint.origin === origin);
+  assert.ok(found, `no endpoint of ${origin}`);
+  return found;
 }
 
 const CASES: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
@@ -363,6 +386,169 @@ const CASES: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
     assert.equal(unlisted?.origin, foreign.url);
     assert.equal(unlisted.refusals, 0);
     assert.equal(unlisted.failures, 1);
+  },
+
+  'follows a redirect on the same node, and counts one call': async (bench) => {
+    const server = await bench.start((request, response) => {
+      (request.url === '/old' ? redirect('/new') : ok)(request, response);
+    });
+    const subject = bench.open({ nodes: [server.url] });
+    assert.equal((await subject.request({ url: '/old' })).body, 'ok');
+    assert.deepEqual(
+      server.seen.map(({ url }) => url),
+      ['/old', '/new'],
+    );
+    assert.equal(at(subject, server.url).calls, 1);
+    assert.equal(subject.endpoints().length, 1);
+  },
+
+  'charges a redirect to the host that was down, and asks its breaker the next time': async (
+    bench,
+  ) => {
+    const down = await closedPort();
+    const node = await bench.start(redirect(`${down}/x`));
+    const subject = bench.open({ nodes: [node.url], maxRetries: 0 });
+    assert.equal((await errorOf(subject.request({ url: '/' }))).code, 'ECONNREFUSED');
+    assert.equal(at(subject, node.url).state, 'closed');
+    assert.equal(at(subject, node.url).failures, 0);
+    assert.equal(at(subject, down).state, 'open');
+    assert.equal(at(subject, down).reason, 'refused');
+    assert.equal((await errorOf(subject.request({ url: '/' }))).code, 'ERR_NO_ENDPOINT');
+    assert.equal(at(subject, down).calls, 1);
+  },
+
+  'charges a redirect to the host that never answers': async (bench) => {
+    const slow = await bench.start(hang);
+    const node = await bench.start(redirect(`${slow.url}/x`));
+    const subject = bench.open({ nodes: [node.url], timeoutMs: 400, connectTimeoutMs: 100 });
+    assert.equal((await errorOf(subject.request({ url: '/' }))).code, 'ERR_TIMEOUT');
+    assert.equal(at(subject, node.url).failures, 0);
+    assert.equal(at(subject, slow.url).failures, 1);
+    assert.equal(at(subject, slow.url).inflight + at(subject, node.url).inflight, 0);
+  },
+
+  'takes no refusal of a host that it was redirected to for a mark': async (bench) => {
+    const foreign = await bench.start(refuse());
+    const node = await bench.start(redirect(`${foreign.url}/x`, 307));
+    const other = await bench.start();
+    const subject = bench.open({ nodes: [node.url, other.url] });
+    const answer = await subject.request({ url: '/', method: 'POST', body: 'x' });
+    assert.equal(answer.status, 503);
+    assert.equal(foreign.seen[0]?.body, 'x');
+    assert.equal(other.seen.length, 0);
+    assert.equal(at(subject, foreign.url).refusals, 0);
+  },
+
+  'sends a form, and sends it again': async (bench) => {
+    const full = await bench.start(refuse());
+    const good = await bench.start();
+    const subject = bench.open({ nodes: [full.url, good.url] });
+    const answer = await subject.request({ url: '/', method: 'POST', form: { name: 'value é' } });
+    assert.equal(answer.status, 200);
+    for (const { seen } of [full, good]) {
+      assert.match(String(seen[0]?.headers['content-type']), /^multipart\/form-data; ?boundary=/);
+      assert.match(String(seen[0]?.body), /name="name"\r\n\r\nvalue é\r\n/);
+    }
+  },
+
+  'neither asks nor teaches the breaker for a call that says so': async (bench) => {
+    const bad = await bench.start(status(500));
+    const subject = bench.open({ nodes: [bad.url], breaker: { minIsolationMs: 4000 } });
+    for (let i = 0; i < 40; i++) await subject.request({ url: '/', breaker: false });
+    assert.equal(at(subject, bad.url).state, 'closed');
+    for (let i = 0; i < 60 && at(subject, bad.url).state === 'closed'; i++) {
+      await subject.request({ url: '/' });
+    }
+    assert.equal(at(subject, bad.url).state, 'open');
+    assert.equal((await subject.request({ url: '/', breaker: false })).status, 500);
+  },
+
+  'blames nobody for a deadline from outside': async (bench) => {
+    const slow = await bench.start(hang);
+    const subject = bench.open({ nodes: [slow.url], timeoutMs: 3000 });
+    const calls = times(20, () => errorOf(subject.request({ url: '/', carriedTimeoutMs: 80 })));
+    for (const { code } of await Promise.all(calls)) assert.equal(code, 'ERR_TIMEOUT');
+    assert.equal(at(subject, slow.url).state, 'closed');
+    assert.equal(at(subject, slow.url).failures, 0);
+    for (const { headers } of slow.seen) assert.ok(Number(headers['x-request-timeout-ms']) <= 80);
+    assert.equal(
+      (await errorOf(subject.request({ url: '/', carriedTimeoutMs: 0 }))).code,
+      'ERR_TIMEOUT',
+    );
+  },
+
+  'pays second tries from a budget: an outage of everything costs a tenth more': async (bench) => {
+    const nodes = [await bench.start(status(503)), await bench.start(status(503))];
+    const subject = bench.open({ nodes: nodes.map(({ url }) => url), errorCost: false });
+    for (let i = 0; i < 100; i++) {
+      assert.equal((await subject.request({ url: '/' })).status, 503);
+    }
+    const hits = nodes.reduce((sum, { seen }) => sum + seen.length, 0);
+    assert.equal(hits, 120); // 100 calls, 10 %, and the floor of 10
+  },
+
+  'keeps the total over all tries, pauses included': async (bench) => {
+    const nodes = [await bench.start(refuse(1)), await bench.start(refuse(1))];
+    const subject = bench.open({
+      nodes: nodes.map(({ url }) => url),
+      timeoutMs: 800,
+      connectTimeoutMs: 100,
+    });
+    const startMs = performance.now();
+    assert.equal((await subject.request({ url: '/' })).status, 503); // a second does not fit
+    assert.ok(performance.now() - startMs < 800);
+    assert.deepEqual(
+      nodes.map(({ seen }) => seen.length),
+      [1, 1],
+    );
+  },
+
+  'ends a pause before the next try when the caller cancels': async (bench) => {
+    const full = await bench.start(refuse(1));
+    const subject = bench.open({ nodes: [full.url] });
+    const control = new AbortController();
+    const call = errorOf(subject.request({ url: '/', signal: control.signal }));
+    await eventually('a refusal', () => full.seen.length === 1);
+    control.abort();
+    await call;
+    assert.equal(full.seen.length, 1);
+    assert.equal(at(subject, full.url).inflight, 0);
+  },
+
+  'fails a call that was cancelled before it began': async (bench) => {
+    const server = await bench.start();
+    const subject = bench.open({ nodes: [server.url] });
+    await errorOf(subject.request({ url: '/', signal: AbortSignal.abort() }));
+    assert.equal(server.seen.length, 0);
+  },
+
+  'speaks TLS by the certificates of the nodes, with Host and server name of their own': async (
+    bench,
+  ) => {
+    const server = await bench.start((request, response) => {
+      const { servername } = request.socket as { servername?: unknown };
+      response.end(`${request.headers.host} ${String(servername)}`);
+    }, testCertificate);
+    const tls = { ca: testCertificate.cert };
+    const plain = bench.open({ nodes: [server.url], tls });
+    assert.equal((await plain.request({ url: '/' })).body, `127.0.0.1:${server.port} false`);
+    const named = bench.open({ nodes: [{ url: server.url, host: 'search.test' }], tls });
+    assert.equal((await named.request({ url: '/' })).body, 'search.test search.test');
+    const strict = bench.open({ nodes: [server.url], maxRetries: 0 });
+    assert.equal((await errorOf(strict.request({ url: '/' }))).code, 'DEPTH_ZERO_SELF_SIGNED_CERT');
+  },
+
+  'trusts a host that it was redirected to by no certificate of the nodes': async (bench) => {
+    const foreign = await bench.start(ok, testCertificate);
+    const node = await bench.start(redirect(`${foreign.url}/x`), testCertificate);
+    const tls = { ca: testCertificate.cert };
+    const subject = bench.open({ nodes: [node.url], tls, maxRetries: 0 });
+    assert.equal(
+      (await errorOf(subject.request({ url: '/' }))).code,
+      'DEPTH_ZERO_SELF_SIGNED_CERT',
+    );
+    assert.equal(at(subject, node.url).failures, 0);
+    assert.equal(foreign.seen.length, 0);
   },
 
   'closes its connections with the channel': async (bench) => {
