@@ -33,7 +33,7 @@ export function endpointKey(identity: EndpointIdentity): string {
 }
 
 /** A short hash of TLS options: different certificates, names or rules, different endpoints. Empty for none. */
-export function tlsIdentity(tls: TlsOptions): string {
+function tlsIdentity(tls: TlsOptions): string {
   const entries = Object.entries(tls).filter(([, value]) => value !== undefined);
   if (entries.length === 0) return '';
   const hash = createHash('sha256');

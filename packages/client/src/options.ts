@@ -112,7 +112,7 @@ export interface ChannelOptions {
   readonly registry?: Registry | undefined;
 }
 
-export const HEALTH_CHECK_DEFAULTS = {
+const HEALTH_CHECK_DEFAULTS = {
   intervalMs: 3000,
   timeoutMs: 500,
   path: undefined,

@@ -10,7 +10,7 @@ export interface DnsNamingOptions {
   readonly resolve?: ((hostname: string) => Promise<readonly string[]>) | undefined;
 }
 
-export const DNS_NAMING_DEFAULTS = { intervalMs: 5000, resolve: lookUp } as const;
+const DNS_NAMING_DEFAULTS = { intervalMs: 5000, resolve: lookUp } as const;
 
 async function lookUp(hostname: string): Promise<string[]> {
   const found = await lookup(hostname, { all: true });

@@ -8,7 +8,7 @@ export interface FileNamingOptions {
   readonly intervalMs?: number | undefined;
 }
 
-export const FILE_NAMING_DEFAULTS = { intervalMs: 1000 } as const;
+const FILE_NAMING_DEFAULTS = { intervalMs: 1000 } as const;
 
 /**
  * Nodes from a file: one a line, `url [weight]`; empty lines and text after `#` are skipped. The file is
