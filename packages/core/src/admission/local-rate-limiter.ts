@@ -1,8 +1,9 @@
-import type { Clock } from '../clock.js';
+import { type Clock, systemClock } from '../clock.js';
 import type { FlagSnapshot, RateLimiterSnapshot } from '../metrics/snapshot.js';
 import { Bucket } from '../rate/bucket.js';
 import { type BucketLaw, refillUs } from '../rate/law.js';
 import { MemoryStore } from '../rate/memory-store.js';
+import { coarse } from './coarse-clock.js';
 import { costOf, keyOf, RateBook } from './rate-book.js';
 import type { RateDecision, RateLimiter, TakeOptions } from './rate-contract.js';
 import {
@@ -33,7 +34,8 @@ export class LocalRateLimiter implements RateLimiter {
 
   constructor(options: ResolvedRateOptions) {
     this.#options = options;
-    this.#clock = options.clock;
+    // who brings a clock means its every reading
+    this.#clock = options.clock === systemClock ? coarse(systemClock) : options.clock;
     this.#book = new RateBook(options);
     const nowUs = options.clock.nowUs();
     const { startup } = options;

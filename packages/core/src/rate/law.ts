@@ -29,6 +29,8 @@ export interface BucketLaw {
   paidAtUs(cells: Float64Array, at: number): number;
   /** When it will be as if nobody had ever used it: from then on it can be forgotten at no loss. */
   freshAtUs(cells: Float64Array, at: number): number;
+  /** The longest time from a `take` until its bucket is fresh again. */
+  readonly freshWithinUs: number;
   /** Makes the bucket one that is paid for at `paidAtUs`: what is known of a key that was forgotten. */
   resume(cells: Float64Array, at: number, paidAtUs: number, nowUs: number): void;
   /** Changes rate and burst for all buckets in the array: what came before is paid as it was then. */

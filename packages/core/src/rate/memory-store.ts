@@ -5,6 +5,8 @@ import type { RateQuota } from './store.js';
 export type Slot = number;
 
 const FIRST_SLOTS = 16;
+/** Full buckets are kept this long: keys that are used all the time are not dropped and made anew between two calls. */
+const LINGER_US = 1_000_000;
 /** Slots looked at for each newcomer: enough to free more than comes in. */
 const SWEEP = 4;
 /** Longer keys are counted by a hash of 64 bits: a key is a name, not a place to keep things. */
@@ -16,8 +18,8 @@ const CANDIDATES = 8;
  * Buckets by key, in bounded memory and without a timer.
  *
  * All numbers lie in one array and the key's slot in one map, about 100 bytes a key beside its text.
- * A bucket that is as new holds nothing worth keeping and is dropped as newcomers come by; when
- * nothing is owed any more by anyone, all of it is let go at once.
+ * A bucket that has been as new for a second holds nothing worth keeping and is dropped as newcomers
+ * come by; when nobody has owed anything for a second, all of it is let go at once.
  *
  * When `maxKeys` are in use, the fullest of eight buckets is given up, and what it owed goes into the
  * memory's shadow: twice `maxKeys` places of 12 bytes, without the key's text. A key that comes back
@@ -36,7 +38,9 @@ export class MemoryStore {
   #free: Slot[] = [];
   #used = 0;
   #hand = 0;
-  /** No bucket is owed anything after this; `Infinity` while the law cannot tell. */
+  /** The last grant: all buckets are fresh once the law's longest time has passed since... */
+  #takenUs = 0;
+  /** ...and these, which may owe more than a burst. `Infinity` while the law cannot tell. */
   #freshAtUs = 0;
   #shadow: Shadow | undefined;
 
@@ -62,7 +66,7 @@ export class MemoryStore {
   /** 0 if taken, else microseconds to wait; see {@link BucketLaw.take}. */
   takeAt(at: Slot, n: number, nowUs: number): number {
     const waitUs = this.#law.take(this.#cells, at, n, nowUs);
-    if (waitUs === 0) this.#owing(at);
+    if (waitUs === 0) this.#takenUs = nowUs;
     return waitUs;
   }
 
@@ -105,7 +109,9 @@ export class MemoryStore {
 
   /** Lets go of what nobody owes anything in; cheap, called by whoever looks from time to time. */
   prune(nowUs: number): void {
-    if (this.#slots.size > 0 && nowUs >= this.#freshAtUs) this.#clear();
+    if (this.#slots.size === 0) return;
+    const freshAtUs = Math.max(this.#freshAtUs, this.#takenUs + this.#law.freshWithinUs);
+    if (nowUs >= freshAtUs + LINGER_US) this.#clear();
   }
 
   #newcomer(key: string, nowUs: number): Slot {
@@ -168,7 +174,7 @@ export class MemoryStore {
     for (let i = 0; i < steps; i++) {
       const at = this.#step();
       if (this.#keys[at / this.#law.width] === undefined) continue;
-      if (this.#law.freshAtUs(this.#cells, at) <= nowUs) this.#drop(at);
+      if (this.#law.freshAtUs(this.#cells, at) + LINGER_US <= nowUs) this.#drop(at);
     }
   }
 

@@ -32,6 +32,11 @@ export class TokenBucketLaw implements BucketLaw {
     return this.#burst;
   }
 
+  get freshWithinUs(): number {
+    if (this.#burst === 0) return 0;
+    return (this.#burst * 1e6) / this.#rate + 1; // a cut upwards
+  }
+
   reset(cells: Float64Array, at: number, nowUs: number): void {
     cells[at + TOKENS] = this.#burst;
     cells[at + STAMP_US] = this.#seen(nowUs);

@@ -97,6 +97,12 @@ export class WarmUpLaw implements BucketLaw {
     return this.#burst;
   }
 
+  /** A burst and one more at the coldest price, its grace, and a whole cooling. */
+  get freshWithinUs(): number {
+    if (this.#rate === 0) return Number.POSITIVE_INFINITY;
+    return 2 * (this.#burst + 1) * this.#curve.coldIntervalUs + this.#warmUpUs;
+  }
+
   reset(cells: Float64Array, at: number, nowUs: number): void {
     const seenUs = this.#seen(nowUs);
     cells[at + COLDNESS] = this.#curve.max;
@@ -237,6 +243,10 @@ export abstract class SmoothLaw implements BucketLaw {
 
   get burst(): number {
     return this.#burst;
+  }
+
+  get freshWithinUs(): number {
+    return Number.POSITIVE_INFINITY;
   }
 
   protected abstract readonly initiallyStored: number;
