@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export const SCENARIOS = fileURLToPath(new URL('../../scenarios/', import.meta.url));
-const HASHES = join(SCENARIOS, 'sha256.json');
+const HASHES = fileURLToPath(new URL('handed-hashes.json', import.meta.url));
 
 /** The files of the matrix, in order. Throws unless they are, byte for byte, the ones whose hashes are written down. */
 export function handedFiles(): string[] {
@@ -12,7 +12,9 @@ export function handedFiles(): string[] {
   const found = readdirSync(SCENARIOS).filter((name) => /^\d\d-.*\.json$/.test(name));
   const extra = found.filter((name) => written[name] === undefined);
   if (extra.length > 0)
-    throw new Error(`scenarios/${extra[0]} has no hash in sha256.json: it is not of the matrix`);
+    throw new Error(
+      `scenarios/${extra[0]} has no hash in handed-hashes.json: it is not of the matrix`,
+    );
   for (const [name, hash] of Object.entries(written)) {
     if (!found.includes(name)) throw new Error(`scenarios/${name} is missing`);
     const now = createHash('sha256')

@@ -27,13 +27,13 @@ export interface AutoOptions {
   readonly minConcurrency?: number | undefined;
   /** The limit never rises above this. @default 10000 */
   readonly maxConcurrency?: number | undefined;
-  /** Calls that may wait for their turn, beyond those being worked on; at least 0. @default 20 */
+  /** Calls that may wait for their turn, beyond those being worked on; at least 0. @default 25 */
   readonly queueSize?: number | undefined;
   /** No more may wait than are worked off in this time, in milliseconds, and four; at least 0. @default 750 */
   readonly queueMs?: number | undefined;
   /** Least time between two re-measurements of the no-load latency under lasting overload, in milliseconds; at least 100. @default 15000 */
   readonly remeasureIntervalMs?: number | undefined;
-  /** A re-measurement lowers the limit to this share of what keeps the service just busy; 0.3 to 1. @default 0.8 */
+  /** A re-measurement lowers the limit to this share of what keeps the service just busy; 0.3 to 1. @default 0.85 */
   readonly remeasureReduceRatio?: number | undefined;
   /** A window whose mean is not yet precise ends after this time, in milliseconds; at least 100. @default 1500 */
   readonly sampleWindowMs?: number | undefined;
@@ -65,7 +65,7 @@ const RULES: OptionRules<AutoSettings> = {
     live: true,
     meaning: 'the limit never rises above this',
   },
-  queueSize: { default: 20, check: decimal(0), live: true, meaning: 'calls that may wait' },
+  queueSize: { default: 25, check: decimal(0), live: true, meaning: 'calls that may wait' },
   queueMs: {
     default: 750,
     check: decimal(0),
@@ -79,7 +79,7 @@ const RULES: OptionRules<AutoSettings> = {
     meaning: 'least time between two re-measurements of the no-load latency, ms',
   },
   remeasureReduceRatio: {
-    default: 0.8,
+    default: 0.85,
     check: decimal(0.3, 1),
     live: true,
     meaning: 'a re-measurement runs at this share of what keeps the service just busy',
@@ -119,7 +119,6 @@ export function resolveAutoOptions(options: object): AutoSettings {
 }
 
 const SECOND = 1e6;
-const ON: any = Object.fromEntries((process.env.ON ?? 'q,r,e,c,u').split(',').map((x) => [x.split('=')[0], x.split('=')[1] ?? true])); // TRACE
 /** Calls that a first guess at the work is made of. */
 const FIRST_GUESS = 5;
 /** Calls behind the estimate of the work before it is trusted. */
@@ -146,6 +145,7 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
   // what is believed of the service; times in microseconds, rates per microsecond, so that rate × time counts calls
   #workUs = -1;
   #capacity = 0;
+  /** Calls behind the capacity, up to what its average remembers. */
   #capacityCalls = 0;
   /** Calls behind the work, as far as they were free of queueing. */
   #trust = 0;
@@ -162,6 +162,8 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
   #limit: number;
   #maxConcurrency: number;
   #inflight = 0;
+  /** When the last call ended. */
+  #lastUs = 0;
   /** While climbing, every release raises the limit, up to here. */
   #climbTo: number;
   #climbing = true;
@@ -217,15 +219,15 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     if (this.#settling) this.#settle(nowUs);
     const window = this.#window;
     if (nowUs < window.startUs) return;
-    window.refused++;
-    if (window.refused === 1) window.firstRefusalUs = nowUs;
-    if (ON.r && window.refused === 10 && !this.#trying && !this.#climbing && nowUs - window.firstRefusalUs < 0.5 * (nowUs - window.startUs)) window.open(nowUs);
+    window.refuse(nowUs);
+    // load has just come to a service that was at ease: a window across both says nothing of either
+    if (window.beganAtEase(nowUs) && !this.#trying && !this.#climbing) window.open(nowUs);
   }
 
   record(outcome: Outcome, latencyUs: number, nowUs: number, inflightAtStart: number): void {
     this.#inflight--;
     if (this.#settling) this.#settle(nowUs);
-    this.#window.lastUs = nowUs;
+    this.#lastUs = nowUs;
     if (outcome === 'ignored') return;
     // a failure that comes early took little from the service, and says little about it
     if (outcome === 'failure' && latencyUs < this.#workUs / 2) return;
@@ -268,15 +270,16 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
 
   #climb(inflightAtStart: number, latencyUs: number): void {
     const cold = this.#trust < TRUSTED;
-    if (ON.q && !cold && latencyUs > 1.3 * this.#workUs) return;
-    if (cold || inflightAtStart > this.#limit / 2) this.#setLimit(this.#limit + (cold ? 2 : 1));
+    if (cold) this.#setLimit(this.#limit + 2);
+    else if (inflightAtStart > this.#limit / 2 && latencyUs < 1.3 * this.#workUs)
+      this.#setLimit(this.#limit + 1);
   }
 
   /** Nobody was there for a second or more: that is not time in which the service was slow. */
   #skipSilence(nowUs: number): void {
     const window = this.#window;
-    const silentUs = nowUs - window.lastUs;
-    if (silentUs > SECOND && window.lastUs > window.startUs) window.startUs += silentUs;
+    const silentUs = nowUs - Math.max(this.#lastUs, window.startUs);
+    if (silentUs > SECOND) window.startUs += silentUs;
   }
 
   #settle(nowUs: number): void {
@@ -302,16 +305,17 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     if (lastedUs >= (count < 50 ? 5 * SECOND : sampleWindowMs * 1000)) return true;
     const spread = Math.max(spreadUs / meanLatencyUs, 0.7 * this.#variation);
     if (spread > (this.#trying ? 0.05 : 0.07) * Math.sqrt(count)) return false;
+    if (this.#trying) return count >= 100;
     if (this.#climbing && this.#hasty) return true;
     if (this.#inflight > 1.3 * this.#target()) return true;
-    if (ON.e && !this.#trying && window.refused > 0.3 * (window.refused + window.admitted) && this.#hardlyWaits()) return true;
-    return count >= (this.#trying ? 100 : Math.max(300, 2 * this.#limit));
+    return count >= Math.max(300, 2 * this.#limit) || this.#isHeldBack();
   }
 
-  #hardlyWaits(): boolean {
-    const window = this.#window;
-    const waits = window.throughput * (window.latencyAt(this.#limit) - this.#workUs);
-    return waits < this.#allowance(Math.max(this.#capacity, window.throughput)) / 4;
+  /** Calls are refused while the service does more than it was thought able to, and hardly anything waits. */
+  #isHeldBack(): boolean {
+    const { refused, throughput } = this.#window;
+    if (refused === 0 || throughput - this.#capacity <= this.#countingNoise()) return false;
+    return this.#waitsAtLimit() < this.#allowance(throughput) / 4;
   }
 
   // ---- the law
@@ -322,14 +326,14 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
 
   /**
    * How many calls may wait. A count, since a queue longer than K is about as rare as load ^ K however many servers
-   * there are; bounded in time for slow services; up to 60 % less while calls are refused, since lasting overload needs
+   * there are; bounded in time for slow services; up to 58 % less while calls are refused, since lasting overload needs
    * no room for bursts. The root covers the scatter of the calls being worked on.
    */
   #allowance(capacity: number): number {
     const { queueSize, queueMs } = this.#settings;
     const places = Math.min(queueSize, 4 + capacity * queueMs * 1000);
-    const relief = 0.6 * Math.min(1, this.#pressure / 0.25);
-    return places * (1 - relief) + 0.9 * Math.sqrt(capacity * this.#workUs);
+    const relief = 0.58 * Math.min(1, this.#pressure / 0.2);
+    return places * (1 - relief) + 0.85 * Math.sqrt(capacity * this.#workUs);
   }
 
   /** The end of a window. */
@@ -341,7 +345,6 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     const noise = Math.max(this.#variation, variation) / Math.sqrt(window.count);
     this.#variation += 0.3 * (variation - this.#variation);
     this.#drainUs = Math.max(0.005 * SECOND, window.meanLatencyUs + 2.5 * window.spreadUs);
-    (globalThis as any).__trace?.(nowUs, this.#trying ? 'TRY' : window.refused ? 'bound' : 'free', { T: (nowUs-window.startUs)/1e6, n: window.count, X: window.throughput*1e6, N: window.meanInflight, W: window.meanLatencyUs/1e3, sd: window.spreadUs/1e3, work: this.#workUs/1e3, cap: this.#capacity*1e6, lim: this.#limit, press: this.#pressure, trust: this.#trust, climb: this.#climbing, sus: this.#suspect, proven: this.#provenCapacity*1e6 }); // TRACE
     if (this.#trying) this.#learnFromTrial(nowUs, noise);
     else this.#learnFromLoad(nowUs);
   }
@@ -351,9 +354,8 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     const { throughput, meanInflight, meanLatencyUs, count } = window;
     const lastedUs = nowUs - window.startUs;
     const bound = window.refused > 0;
-    const share = window.refused / (window.refused + window.admitted);
-    if (share >= 0)
-      this.#pressure += (1 - Math.exp(-lastedUs / (2 * SECOND))) * (share - this.#pressure);
+    const share = window.refused / Math.max(1, window.refused + window.admitted);
+    this.#pressure += (1 - Math.exp(-lastedUs / (2 * SECOND))) * (share - this.#pressure);
     if (!bound && !this.#climbing) this.#learnWork(nowUs);
     if (!bound) this.#provenCapacity = Math.max(this.#provenCapacity, this.#capacity);
 
@@ -373,7 +375,7 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
       // few calls need a deeper cut to tell the answers apart
       const depth = Math.max(0.3, 0.7 - 1.5 / Math.sqrt(count));
       this.#tryLower(nowUs, depth * meanInflight, throughput, true, this.#limit);
-    } else if (bound) this.#followBound(nowUs, share, queue, allowance);
+    } else if (bound) this.#followBound(nowUs, queue, allowance);
     else this.#followFree(nowUs);
   }
 
@@ -402,11 +404,22 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
   #learnCapacity(): boolean {
     const { throughput, count } = this.#window;
     const rise = throughput - this.#capacity;
-    const jump = rise > (3 * this.#capacity) / Math.sqrt(count);
+    const jump = rise > this.#countingNoise();
     if (jump) this.#capacityCalls = 0;
-    this.#capacity += (count / (count + (ON.c ? this.#capacityCalls : jump ? 0 : CAPACITY_MEMORY))) * rise;
+    this.#capacity += (count / (count + this.#capacityCalls)) * rise;
     this.#capacityCalls = Math.min(CAPACITY_MEMORY, this.#capacityCalls + count);
     return jump;
+  }
+
+  /** Three standard errors of a count like this window's, had the capacity been as believed. */
+  #countingNoise(): number {
+    return (3 * this.#capacity) / Math.sqrt(this.#window.count);
+  }
+
+  /** How many wait when the limit is reached. */
+  #waitsAtLimit(): number {
+    const window = this.#window;
+    return window.throughput * (window.latencyAt(this.#limit) - this.#workUs);
   }
 
   /** Nothing was refused, which says nothing against the limit; only an absurdly loose one is let down slowly. */
@@ -422,14 +435,11 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     window.open(nowUs);
   }
 
-  #followBound(nowUs: number, share: number, queue: number, allowance: number): void {
-    const window = this.#window;
+  #followBound(nowUs: number, queue: number, allowance: number): void {
     const cold = this.#trust < TRUSTED;
     const jump = this.#learnCapacity();
-    // what waits when the limit is reached; in a window whose limit moved, what waited on average
-    const waits = this.#climbing
-      ? queue
-      : window.throughput * (window.latencyAt(this.#limit) - this.#workUs);
+    // in a window whose limit moved, what waited on average
+    const waits = this.#climbing ? queue : this.#waitsAtLimit();
     if (waits < allowance / (cold || jump ? 2 : 4)) {
       this.#startClimb(nowUs, cold, jump, allowance);
       return;
@@ -446,14 +456,14 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
       return;
     }
     const target = this.#target();
-    this.#moveTo(share < 0.05 ? Math.max(this.#limit, target) : target, nowUs);
+    this.#moveTo(this.#pressure < 0.05 ? Math.max(this.#limit, target) : target, nowUs);
   }
 
   /** The limit binds and hardly anything waits: more may be in flight. */
   #startClimb(nowUs: number, cold: boolean, jump: boolean, allowance: number): void {
     const measured = !this.#climbing || this.#window.meanInflight > 0.3 * this.#limit;
     this.#hasty = this.#climbing || cold || jump;
-    this.#capacityCalls = 0;
+    if (this.#hasty) this.#capacityCalls = 0;
     this.#setLimit(Math.max(this.#limit, this.#target()));
     if (measured) {
       if (cold) this.#climbTo = 3 * this.#limit;
@@ -490,7 +500,7 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     let lower = 0;
     let older = -1;
     if (Math.abs(off) <= Math.max(0.08, 2 * noise) * this.#workUs) {
-      this.#workUs += (ON.u && off > 0 ? 0.3 : 0.7) * off; // as believed
+      this.#workUs += (off > 0 ? 0.3 : 0.7) * off; // as believed; what is above it may be some waiting
     } else if (off < 0) {
       this.#workUs = latencyUs; // less than believed: go on down while it falls
       lower = 0.75 * inflight;

@@ -4,13 +4,11 @@
  */
 export class LoadWindow {
   startUs = 0;
-  /** When the last call ended, in whatever window. */
-  lastUs = 0;
   /** Calls that ended. */
   count = 0;
   admitted = 0;
   refused = 0;
-  firstRefusalUs = 0;
+  #firstRefusalUs = 0;
   #latency = 0;
   #latencySquared = 0;
   #inflight = 0;
@@ -41,6 +39,15 @@ export class LoadWindow {
     this.#inflight += inflight;
     this.#inflightSquared += inflight * inflight;
     this.#product += inflight * latencyUs;
+  }
+
+  refuse(nowUs: number): void {
+    if (this.refused++ === 0) this.#firstRefusalUs = nowUs;
+  }
+
+  /** Asked at each refusal: true at the tenth, if the first came only in the second half of the window. */
+  beganAtEase(nowUs: number): boolean {
+    return this.refused === 10 && 2 * (nowUs - this.#firstRefusalUs) < nowUs - this.startUs;
   }
 
   /** At least one call, and some time. */
