@@ -1,0 +1,121 @@
+import type { Rejection } from '@elimit/core';
+import {
+  endCalls,
+  type LimitTarget,
+  type LimitVerdict,
+  type RequestLimit,
+} from '@elimit/node-http';
+import {
+  type CanActivate,
+  type ExecutionContext,
+  Inject,
+  Injectable,
+  Optional,
+} from '@nestjs/common';
+import { exceptionOf } from './elimit.exception.js';
+import { HandlerLimits, requestLimit } from './handler-limits.js';
+import { noteContext, requestOf, responseOf, setHeaders } from './http-context.js';
+import type { ElimitModuleOptions, NestLimitOptions } from './options.js';
+import { HANDLER_LIMITS } from './tokens.js';
+
+const BRAND = Symbol.for('@elimit/nest/ElimitGuard');
+
+type Answering = Pick<ElimitModuleOptions, 'exception' | 'statusCode' | 'message'>;
+
+/**
+ * Admits HTTP calls by their handlers' limits, or throws. Registered for all handlers by `ElimitModule`, or bound
+ * by hand; a call that meets it twice is counted once. Calls in other contexts pass.
+ */
+@Injectable()
+export class ElimitGuard implements CanActivate {
+  readonly #limits: HandlerLimits;
+
+  /** @param limits - the module's; without a module, what decorators say and nothing else */
+  constructor(@Optional() @Inject(HANDLER_LIMITS) limits?: unknown) {
+    this.#limits = (limits as HandlerLimits | undefined) ?? new HandlerLimits();
+  }
+
+  canActivate(context: ExecutionContext): boolean | Promise<boolean> {
+    if (context.getType() !== 'http') return true;
+    const limit = this.#limits.limitOf(context.getClass(), context.getHandler() as never);
+    if (limit === undefined) return true;
+    return activate(limit.limited, context, limit.options as Answering);
+  }
+
+  /** True for an `ElimitGuard`, its class, or those of another copy of the package. */
+  static is(value: unknown): boolean {
+    const thing: unknown = typeof value === 'function' ? (value.prototype as unknown) : value;
+    return typeof thing === 'object' && thing !== null && BRAND in thing;
+  }
+}
+Object.defineProperty(ElimitGuard.prototype, BRAND, { value: true });
+
+/** What `limit` takes. */
+export interface NestGuardOptions extends NestLimitOptions {
+  /** The guard's name; with `createGuards`, the method's. @default `app`; for guards, the controller's and the handler's */
+  readonly name?: string | undefined;
+  /** What is thrown for a refusal. @default an `ElimitException` */
+  readonly exception?: ((rejection: Rejection, context: ExecutionContext) => unknown) | undefined;
+}
+
+/**
+ * A Nest guard around a limit that no decorator names, to be bound by hand: `app.useGlobalGuards(limit('auto'))`,
+ * `@UseGuards(limit(guards))`.
+ *
+ * @param target - a max-concurrency value for a guard of its own, or a guard or guards made before
+ * @throws TypeError or RangeError that names the option, its range and the value
+ */
+export function limit(target: LimitTarget, options: NestGuardOptions = {}): CanActivate {
+  const names = new HandlerLimits();
+  const { name, ...rest } = options;
+  const limited = requestLimit(
+    target,
+    rest,
+    name ?? 'app',
+    (context) => name ?? names.nameOf(context.getClass(), context.getHandler() as never),
+  );
+  return {
+    canActivate: (context) =>
+      context.getType() === 'http' ? activate(limited, context, options) : true,
+  };
+}
+
+function activate(
+  limited: RequestLimit,
+  context: ExecutionContext,
+  options: Answering,
+): boolean | Promise<boolean> {
+  const req = requestOf(context);
+  noteContext(req, context);
+  const asked = limited.admit(req, responseOf(context));
+  if (asked instanceof Promise) return asked.then((verdict) => obey(verdict, context, options));
+  return obey(asked, context, options);
+}
+
+function obey(
+  verdict: LimitVerdict,
+  context: ExecutionContext,
+  options: Answering,
+): boolean | Promise<boolean> {
+  if (verdict === 'go') return true;
+  // the client has left: nobody waits for an answer, and nothing of Nest's is open before its guards have passed
+  if (verdict === 'gone') return new Promise<boolean>(() => {});
+  throw refusalOf(verdict, context, options);
+}
+
+/** Makes what is thrown for a refusal over HTTP, and sets its headers: exception filters know of none. */
+export function refusalOf(
+  rejection: Rejection,
+  context: ExecutionContext,
+  {
+    exception,
+    statusCode,
+    message,
+  }: Answering & { readonly message?: string | object | undefined },
+): unknown {
+  const res = responseOf(context);
+  endCalls(res); // of guards further out: this is an answer of ours, and says nothing of their load
+  const own = exceptionOf(rejection, { statusCode, message });
+  setHeaders(res, own.headers);
+  return exception === undefined ? own : exception(rejection, context);
+}

@@ -1,0 +1,84 @@
+import type {
+  Guard,
+  Guards,
+  GuardsOptions,
+  MaxConcurrency,
+  Priority,
+  Rejection,
+} from '@elimit/core';
+import type { LimitOptions, RateLimitOptions } from '@elimit/node-http';
+import type {
+  ExecutionContext,
+  InjectionToken,
+  ModuleMetadata,
+  OptionalFactoryDependency,
+  Type,
+} from '@nestjs/common';
+import type { RateLimitGuard } from './rate-limit.guard.js';
+
+/** What a limit can be told of its calls; alike in all adapters but for Nest's context. */
+export interface NestLimitOptions
+  extends Omit<LimitOptions, 'skip' | 'handler' | 'priority' | 'name'> {
+  /** True for calls that go through unlimited and uncounted. */
+  readonly skip?: ((context: ExecutionContext) => boolean) | undefined;
+  /** A call's class; under pressure the lower ones go first. @default 'default' */
+  readonly priority?: ((context: ExecutionContext) => Priority) | undefined;
+}
+
+/** What `@MaxConcurrency` takes besides its value. */
+export interface MaxConcurrencyOptions extends NestLimitOptions {
+  /** The guard's name. @default the controller's and the handler's: `Orders.list` */
+  readonly name?: string | undefined;
+  /** On a controller: one guard for all of its handlers, named after it. @default false: each has its own */
+  readonly shared?: boolean | undefined;
+}
+
+/** What `@MaxConcurrency` takes: a value for a guard of its own, or a guard or guards made before. */
+export type MaxConcurrencyTarget = MaxConcurrency | Guard | Guards;
+
+/** What `@RateLimit` takes. */
+export interface NestRateLimitOptions
+  extends Omit<RateLimitOptions<[context: ExecutionContext]>, 'handler' | 'keyGenerator'> {
+  /** The window in milliseconds: `windowMs`, as users of other packages know it. */
+  readonly ttl?: number | undefined;
+  /** Who is counted. @default the client's address, IPv6 by subnet */
+  readonly getTracker?: ((context: ExecutionContext) => string | Promise<string>) | undefined;
+  /** The key of that. @default the tracker: each handler has a limiter of its own */
+  readonly generateKey?: ((context: ExecutionContext, tracker: string) => string) | undefined;
+  /** On a controller or the module: one limiter for all of its handlers. @default false: each has its own */
+  readonly shared?: boolean | undefined;
+}
+
+/** Options of `ElimitModule`: those of every limit, those of `createGuards`, and the module's own. */
+export interface ElimitModuleOptions
+  extends NestLimitOptions,
+    Pick<GuardsOptions, 'serverMaxConcurrency' | 'methods' | 'maxNames' | 'serverName'> {
+  /** The limit of handlers without a decorator. @default none: they go through uncounted, unless there is a cap for the server */
+  readonly methodMaxConcurrency?: MaxConcurrency | undefined;
+  /** Guards made before, in place of the options of `createGuards`. */
+  readonly guards?: Guards | undefined;
+  /** Contexts besides HTTP whose handlers are limited, as Nest names them: `rpc`, `ws`, `graphql`. @default none */
+  readonly contexts?: readonly string[] | undefined;
+  /** What is thrown for a refusal. @default an `ElimitException` */
+  readonly exception?: ((rejection: Rejection, context: ExecutionContext) => unknown) | undefined;
+  /** The rate limit of handlers without one; each has its own, unless it is `shared`. */
+  readonly rateLimit?: NestRateLimitOptions | readonly NestRateLimitOptions[] | undefined;
+  /** In place of `RateLimitGuard`: a class that extends it. */
+  readonly rateLimitGuard?: Type<RateLimitGuard> | undefined;
+}
+
+/** What `forRoot` takes. */
+export interface ElimitRootOptions extends ElimitModuleOptions {
+  /** False: nothing is registered for all handlers; bind `ElimitGuard` and `RateLimitGuard` by hand. @default true */
+  readonly global?: boolean | undefined;
+}
+
+/** What `forRootAsync` takes. */
+export interface ElimitAsyncOptions extends Pick<ModuleMetadata, 'imports'> {
+  readonly inject?: (InjectionToken | OptionalFactoryDependency)[] | undefined;
+  // as Nest's own factories: what is injected is the user's to type
+  // biome-ignore lint/suspicious/noExplicitAny: see above
+  readonly useFactory: (...args: any[]) => ElimitModuleOptions | Promise<ElimitModuleOptions>;
+  /** @default true */
+  readonly global?: boolean | undefined;
+}
