@@ -390,10 +390,12 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
   #learnWork(nowUs: number): void {
     const window = this.#window;
     const free = Math.max(0, 1 - Math.max(0, window.queueing) - window.queueingError);
-    const weight = window.count / (window.count + WORK_MEMORY);
+    const calls = window.count * free;
+    const before = this.#trust < TRUSTED ? this.#trust : WORK_MEMORY;
+    const weight = calls > 0 ? calls / (calls + before) : 0;
     const off = window.meanLatencyUs - window.meanWaitUs() - this.#workUs;
-    this.#workUs = Math.max(1, this.#workUs + weight * free * off);
-    this.#trust = Math.min(TRUSTED, this.#trust + Math.min(window.count, TRUSTED) * free);
+    this.#workUs = Math.max(1, this.#workUs + weight * off);
+    this.#trust = Math.min(TRUSTED, this.#trust + calls);
     if (this.#trust < TRUSTED || free <= 0.6) return;
     this.#provenUs = nowUs;
     const { remeasureIntervalMs } = this.#settings;
