@@ -21,7 +21,6 @@ export {
   type LimitTarget,
   type Protection,
   type ProtectOptions,
-  protect,
   type RateLimitInfo,
   type RateLimitOptions,
   type RateRefusal,
@@ -29,4 +28,5 @@ export {
   writeRejection,
 } from '@elimit/node-http';
 export { limit } from './limit.js';
+export { protect } from './protect.js';
 export { type RateLimitHandler, rateLimit } from './rate-limit.js';

@@ -1,5 +1,6 @@
 import { type LimitOptions, type LimitTarget, RequestLimit } from '@elimit/node-http';
 import type { Request, RequestHandler, Response } from 'express';
+import { keepRequestShapes } from './request-keys.js';
 import { routeNameOf } from './route-name.js';
 
 /**
@@ -17,6 +18,7 @@ export function limit(
     defaultName: 'app',
     methodNameOf: routeNameOf,
   });
+  keepRequestShapes();
   return function limitRequests(req, res, next) {
     limited.handle(req, res, next);
   };

@@ -1,5 +1,9 @@
-import type { IncomingMessage, Server } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { dispatchThread } from './dispatch-thread.js';
+import { giveKeys } from './request-keys.js';
+
+// a property, not a WeakMap: those make every collection of young objects look at every request in flight
+const ARRIVAL: unique symbol = Symbol('elimit.arrival');
 
 /** What is known of a request from outside. */
 export interface Arrival {
@@ -9,18 +13,23 @@ export interface Arrival {
   dispatched: boolean;
 }
 
-const arrivals = new WeakMap<IncomingMessage, Arrival>();
+interface StampedRequest extends IncomingMessage {
+  [ARRIVAL]?: Arrival;
+}
+
 const servers = new WeakSet<object>();
 
-function stamp(req: IncomingMessage): Arrival {
+function stamp(req: StampedRequest): Arrival {
   const arrival = { atUs: dispatchThread().monitor.arrived(), dispatched: false };
-  arrivals.set(req, arrival);
+  req[ARRIVAL] = arrival;
   return arrival;
 }
 
 /** Stamps a request inside its own event; a second stamp does nothing. */
-export function stampRequest(req: IncomingMessage): void {
-  if (!arrivals.has(req)) stamp(req);
+export function stampRequest(req: StampedRequest, res: ServerResponse): void {
+  if (req[ARRIVAL] !== undefined) return;
+  stamp(req);
+  giveKeys(req, res);
 }
 
 function countConnection(): void {
@@ -41,7 +50,7 @@ export function stampArrivals(server: Server): void {
 
 /** The arrival of a request; for one that no stamp listener has seen, made now. */
 export function arrivalRecord(req: IncomingMessage): Arrival {
-  const known = arrivals.get(req);
+  const known = (req as StampedRequest)[ARRIVAL];
   if (known !== undefined) return known;
   const server = serverOf(req);
   if (server !== undefined && !servers.has(server)) {

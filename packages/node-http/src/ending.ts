@@ -3,30 +3,37 @@ import type { Clock, Outcome, Permit, Rejection } from '@elimit/core';
 import { type BodyWatch, bodyWatchOf } from './ending-body.js';
 import type { ResolvedEndingOptions } from './ending-options.js';
 import { SWEEP_MS, type Sweep, type Swept, sweepOf } from './ending-sweep.js';
+import { giveEarly } from './request-keys.js';
 
-const ENDING: unique symbol = Symbol('elimit.ending');
-const REFUSED: unique symbol = Symbol('elimit.refused');
-const OWN_END: unique symbol = Symbol('elimit.end');
-const OWN_DESTROY: unique symbol = Symbol('elimit.destroy');
+const WATCH: unique symbol = Symbol('elimit.watch');
+const RESPONSE: unique symbol = Symbol('elimit.response');
 
 type Method = (this: ServerResponse, ...args: unknown[]) => ServerResponse;
 
 /** The two methods that are watched, as properties: another library may have put its own in place. */
 interface Methods {
-  readonly end: Method;
-  readonly destroy: Method;
+  end: Method;
+  destroy: Method;
+}
+
+/** What is known of a response. */
+class Watch {
+  /** The innermost call in flight on it. */
+  ending: Ending | undefined = undefined;
+  /** It carries a refusal of ours. */
+  refused = false;
+  isWatched = false;
+  /** What stood in the place of a method that is watched now. */
+  ownEnd: Method | undefined = undefined;
+  ownDestroy: Method | undefined = undefined;
 }
 
 interface WatchedResponse extends ServerResponse {
-  /** The innermost call in flight on this response. */
-  [ENDING]?: Ending;
-  [REFUSED]?: boolean;
-  [OWN_END]?: Method;
-  [OWN_DESTROY]?: Method;
+  [WATCH]?: Watch | undefined;
 }
 
 interface WatchedRequest extends IncomingMessage {
-  [ENDING]?: Ending;
+  [RESPONSE]?: ServerResponse;
 }
 
 /** What the rules need to know of a guard. */
@@ -334,22 +341,20 @@ export function releaseWhenDone(
   endings: Endings,
   startedUs: number,
 ): void {
-  const watched = res as WatchedResponse;
-  const outer = watched[ENDING];
-  const ending = new Ending(req, res, permit, endings, startedUs, outer);
-  watched[ENDING] = ending;
-  (req as WatchedRequest)[ENDING] = ending;
-  if (outer === undefined) watch(watched);
+  const watch = watchOf(res);
+  const ending = new Ending(req, res, permit, endings, startedUs, watch.ending);
+  watch.ending = ending;
+  if (!watch.isWatched) beginWatch(req, res, watch);
   if (res.writableEnded) ending.ended();
   else if (res.destroyed) {
     ending.closed();
-    watchEnd(watched);
+    watchEnd(res, watch);
   }
 }
 
 /** True if this request has been counted by `owner` before: the same middleware, or another one on the same guard. */
 export function holdsSlot(res: ServerResponse, owner: object): boolean {
-  let ending = (res as WatchedResponse)[ENDING];
+  let ending = (res as WatchedResponse)[WATCH]?.ending;
   while (ending !== undefined && ending.endings.owner !== owner) ending = ending.outer;
   return ending !== undefined;
 }
@@ -359,64 +364,100 @@ export function holdsSlot(res: ServerResponse, owner: object): boolean {
  * refusal of ours.
  */
 export function endCalls(res: ServerResponse): void {
-  const watched = res as WatchedResponse;
-  markRefused(res, true);
-  for (let ending = watched[ENDING]; ending !== undefined; ending = ending.outer) ending.ignore();
+  const watch = watchOf(res);
+  watch.refused = true;
+  for (let { ending } = watch; ending !== undefined; ending = ending.outer) ending.ignore();
 }
 
 /** Says whether the answer is a refusal of ours, by somebody who will write it himself: then it teaches nothing. */
 export function markRefused(res: ServerResponse, refused: boolean): void {
-  (res as WatchedResponse)[REFUSED] = refused;
+  watchOf(res).refused = refused;
 }
 
 /** True once this response carries a refusal of ours: its handler must not start any more. */
 export function isRefused(res: ServerResponse): boolean {
-  return (res as WatchedResponse)[REFUSED] === true;
+  return (res as WatchedResponse)[WATCH]?.refused === true;
 }
 
 /** The response that answers `req`, if a limit has admitted it. */
 export function responseOf(req: IncomingMessage): ServerResponse | undefined {
-  return (req as WatchedRequest)[ENDING]?.res;
+  return (req as WatchedRequest)[RESPONSE];
+}
+
+function watchOf(res: WatchedResponse): Watch {
+  let watch = res[WATCH];
+  if (watch === undefined) {
+    watch = new Watch();
+    res[WATCH] = watch;
+  }
+  return watch;
 }
 
 // One set of functions for all responses: they find their call through `this`, so that a request costs no closure.
 
-function watch(res: WatchedResponse): void {
+/** For `giveEarly`: what `beginWatch` would otherwise add. */
+function giveEndingKeys(req: IncomingMessage, res: ServerResponse): void {
+  (req as WatchedRequest)[RESPONSE] = res;
+  (res as WatchedResponse)[WATCH] = undefined;
+  if (!Object.hasOwn(res, 'destroy')) res.destroy = watchedDestroy;
+}
+
+function beginWatch(req: IncomingMessage, res: ServerResponse, watch: Watch): void {
+  watch.isWatched = true;
+  (req as WatchedRequest)[RESPONSE] = res;
   res.on('prefinish', onEnded);
   res.on('close', onClosed);
   // the outcome of a handler that destroys differs from that of a client that leaves, and both give only 'close'
-  res[OWN_DESTROY] = (res as unknown as Methods).destroy;
-  res.destroy = watchedDestroy;
+  if (res.destroy !== watchedDestroy) {
+    if (Object.hasOwn(res, 'destroy')) {
+      watch.ownDestroy = (res as unknown as Methods).destroy;
+      res.destroy = watchedOwnDestroy;
+    } else res.destroy = watchedDestroy;
+  }
   // a pipelined answer has no socket yet, and its 'prefinish' waits for the answer before it; HTTP/2 has none
-  if (res.socket === null || res.req.httpVersionMajor !== 1) watchEnd(res);
+  if (res.socket === null || req.httpVersionMajor !== 1) watchEnd(res, watch);
 }
 
-function watchEnd(res: WatchedResponse): void {
-  if (res[OWN_END] !== undefined) return;
-  res[OWN_END] = (res as unknown as Methods).end;
+function watchEnd(res: ServerResponse, watch: Watch): void {
+  if (watch.ownEnd !== undefined) return;
+  watch.ownEnd = (res as unknown as Methods).end;
   res.end = watchedEnd;
 }
 
 function onEnded(this: WatchedResponse): void {
-  for (let ending = this[ENDING]; ending !== undefined; ending = ending.outer) ending.ended();
+  let ending = this[WATCH]?.ending;
+  for (; ending !== undefined; ending = ending.outer) ending.ended();
 }
 
 function onClosed(this: WatchedResponse): void {
-  for (let ending = this[ENDING]; ending !== undefined; ending = ending.outer) ending.closed();
+  const watch = watchOf(this);
+  for (let { ending } = watch; ending !== undefined; ending = ending.outer) ending.closed();
   // Node promises no 'prefinish' after this
-  if (!this.writableEnded) watchEnd(this);
+  if (!this.writableEnded) watchEnd(this, watch);
 }
 
 const watchedEnd = function end(this: WatchedResponse, ...args) {
-  const result = (this[OWN_END] as Method).apply(this, args);
+  const result = (watchOf(this).ownEnd as Method).apply(this, args);
   onEnded.call(this);
   return result;
 } as Method as ServerResponse['end'];
 
+/** In front of the prototype's, whichever prototype the framework gives it meanwhile. */
 const watchedDestroy = function destroy(this: WatchedResponse, ...args) {
-  for (let ending = this[ENDING]; ending !== undefined; ending = ending.outer) ending.destroyed();
-  return (this[OWN_DESTROY] as Method).apply(this, args);
+  onDestroy(this);
+  return (Object.getPrototypeOf(this) as Methods).destroy.apply(this, args);
 } as Method as ServerResponse['destroy'];
+
+/** In front of one that another library has put in place. */
+const watchedOwnDestroy = function destroy(this: WatchedResponse, ...args) {
+  onDestroy(this);
+  return (watchOf(this).ownDestroy as Method).apply(this, args);
+} as Method as ServerResponse['destroy'];
+
+function onDestroy(res: WatchedResponse): void {
+  let ending = res[WATCH]?.ending;
+  for (; ending !== undefined; ending = ending.outer) ending.destroyed();
+}
 
 /** True for an answer that will go on for as long as its client stays: by what it says of itself. */
 function startsStream(res: ServerResponse): boolean {
@@ -429,3 +470,5 @@ function startsStream(res: ServerResponse): boolean {
 }
 
 function ignoreError(): void {}
+
+giveEarly(giveEndingKeys);

@@ -26,5 +26,6 @@ export type {
 } from './rate-limit-options.js';
 export { type RateLimitAdapter, type RateVerdict, RequestRateLimit } from './rate-limit-request.js';
 export type { ProxyTrust } from './rate-limit-warnings.js';
+export { giveEarly, type KeyGiver } from './request-keys.js';
 export { ClientGoneError, signalOf } from './signal-of.js';
 export { type WriteRejectionOptions, writeRejection } from './write-rejection.js';

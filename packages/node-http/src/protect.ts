@@ -45,7 +45,7 @@ export function protect(server: Server, options: ProtectOptions = {}): Protectio
     const asksLeave = event === 'checkContinue';
     if (!protecting || !(event === 'request' || asksLeave)) return inner(event, ...args);
     const [req, res] = args as [IncomingMessage, ServerResponse];
-    stampRequest(req);
+    stampRequest(req, res);
     limited.handle(req, res, (error) => {
       if (error !== undefined) fail(res);
       else if (asksLeave && !asksOthers(server)) {
