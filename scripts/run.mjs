@@ -20,9 +20,30 @@ const TASKS = {
     about: 'replay golden vectors: vectors -- DIR…',
     ts: 'packages/testkit/src/vectors/main.ts',
   },
+  'bench:http': {
+    about:
+      'real servers under real overload, beside the peers: bench:http -- [--quick] [--json FILE]',
+    ts: 'packages/bench/src/http/main.ts',
+  },
+  'bench:micro': {
+    about:
+      'what a call and a request cost, beside the peers: bench:micro -- [--quick] [--json FILE]',
+    ts: 'packages/bench/src/micro/main.ts',
+    build: true,
+  },
   'bench:slow-clients': {
     about: 'what fifty slow clients leave to the others: bench:slow-clients -- [--seconds N]',
     ts: 'packages/bench/src/slow-clients/main.ts',
+  },
+  'bench:two-sides': {
+    about:
+      'our server behind our client at overload: bench:two-sides -- [--quick] [--out FILE.json]',
+    ts: 'packages/bench/src/two-sides/main.ts',
+  },
+  soak: {
+    about:
+      'mixed traffic with faults, then everything must be back: soak -- [--minutes N | --quick]',
+    ts: 'packages/bench/src/soak/main.ts',
   },
   'lab:breaker': {
     about:

@@ -1,6 +1,7 @@
 // npm run demo -- [outbound] [options]: shows on real sockets what protection does, and exits 1 if it did not help.
 import { parseArgs } from 'node:util';
 import { WORKLOADS, type Workload } from '../http/handlers.js';
+import { run as outboundDemo } from './outbound.js';
 import { DEMO_HANDLERS, overloadDemo } from './overload.js';
 
 const USAGE = `npm run demo -- [options]            one service, bare and protected, under overload
@@ -9,6 +10,9 @@ const USAGE = `npm run demo -- [options]            one service, bare and protec
   --seconds N      how long each run is measured (default: 3)
   --port N         port of the service (default: any free one)
   --json           the figures as JSON, nothing else
+  --keep           goes on under load until Ctrl-C, for a look at the status page
+
+npm run demo -- outbound [--help]      calls to nodes that break and return
 `;
 
 function usage(problem: string): never {
@@ -44,6 +48,7 @@ function parse() {
         seconds: { type: 'string', default: '3' },
         port: { type: 'string', default: '0' },
         json: { type: 'boolean', default: false },
+        keep: { type: 'boolean', default: false },
         help: { type: 'boolean', default: false },
       },
     });
@@ -52,17 +57,22 @@ function parse() {
   }
 }
 
-const { values, positionals } = parse();
-if (values.help) {
-  process.stdout.write(USAGE);
-} else if (positionals.length > 0) {
-  usage(`no demo named ${positionals.join(' ')}`);
-} else {
-  process.exitCode = await overloadDemo({
+async function overload(): Promise<number> {
+  const { values, positionals } = parse();
+  if (values.help) {
+    process.stdout.write(USAGE);
+    return 0;
+  }
+  if (positionals.length > 0) usage(`no demo named ${positionals.join(' ')}`);
+  return overloadDemo({
     handlers: handlersOf(values.handler),
     rate: values.rate === undefined ? undefined : numberOf('rate', values.rate, 1, 20_000),
     seconds: numberOf('seconds', values.seconds, 1, 600),
     port: numberOf('port', values.port, 0, 65_535),
     json: values.json,
+    keep: values.keep,
   });
 }
+
+const [name, ...rest] = process.argv.slice(2);
+process.exitCode = name === 'outbound' ? await outboundDemo(rest) : await overload();

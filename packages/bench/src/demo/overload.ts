@@ -1,3 +1,4 @@
+import { createServer } from 'node:net';
 import { WORKLOADS, type Workload } from '../http/handlers.js';
 import { capacityOf, type Phase, type PhaseResult, type Protection, runPhase } from './phases.js';
 import { headLine, rowOf } from './table.js';
@@ -11,6 +12,8 @@ export interface OverloadDemoOptions {
   /** Of the service; 0 for any free one. */
   readonly port: number;
   readonly json: boolean;
+  /** Goes on with the first handler, for an hour at most. */
+  readonly keep: boolean;
 }
 
 /** Handlers that have a capacity to be overloaded. */
@@ -25,14 +28,17 @@ export async function overloadDemo(options: OverloadDemoOptions): Promise<0 | 1>
   const say = options.json ? () => undefined : (text: string) => process.stdout.write(text);
   say(
     `The same Express service, bare and protected, under the same overload. Each client waits ${DEADLINE_MS} ms, then hangs up.\n` +
-      `${phases.length} runs of ${options.seconds} s, ${Math.round(phases.length * (options.seconds + 1.7))} s in all.\n\n${headLine()}\n`,
+      `${phases.length} runs of ${options.seconds} s, ${Math.round(phases.length * (options.seconds + 1.7))} s in all.\n`,
   );
+  // one port for all runs, so that a page that is open finds the next one
+  const port = options.port === 0 ? await freePort() : options.port;
+  say(`Status page while it runs: http://127.0.0.1:${port}/elimit/status\n\n${headLine()}\n`);
   const results: PhaseResult[] = [];
   const timing = {
     warmUpMs: WARM_UP_MS,
     durationMs: options.seconds * 1000,
     deadlineMs: DEADLINE_MS,
-    port: options.port,
+    port,
   };
   const live = process.stdout.isTTY;
   for (const phase of phases) {
@@ -49,7 +55,23 @@ export async function overloadDemo(options: OverloadDemoOptions): Promise<0 | 1>
   } else {
     say(`\n${verdicts.map(({ text }) => text).join('\n')}\n\n${nextSteps()}`);
   }
+  const [first] = options.handlers;
+  if (options.keep && first !== undefined) {
+    say(
+      `\nGoing on with ${first} behind limit('auto') until Ctrl-C: http://127.0.0.1:${port}/elimit/status\n`,
+    );
+    const phase = { workload: first, protection: 'auto', rate: 1.5 * capacityOf(first) } as const;
+    await runPhase(phase, { ...timing, durationMs: 3_600_000 }, () => undefined);
+  }
   return helped ? 0 : 1;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
 }
 
 function phasesOf(workload: Workload, rate: number | undefined): Phase[] {

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { createGuard } from '@elimit/core';
 import { limit } from '@elimit/express';
+import { status } from '@elimit/status';
 import express, { json } from 'express';
 import { createHandlers, requestFor, type Workload } from '../http/handlers.js';
 import type { Protection, ServiceMessage } from './service-message.js';
@@ -11,6 +12,7 @@ const TELL_MS = 250;
 
 async function serve(workload: Workload, protection: Protection, port: number): Promise<void> {
   const app = express();
+  app.use('/elimit', status());
   const { method, path } = requestFor(workload);
   if (protection !== 'bare') {
     const guard = createGuard({ limit: protection, name: `${method} ${path}` });

@@ -1,0 +1,258 @@
+// npm run -s soak -- [--minutes N | --quick] [--json FILE]: mixed traffic with faults, then everything must be back where it was.
+import { type ChildProcess, execFileSync, fork, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { offerLoad } from '../http/load.js';
+import { ROUGH_CLIENTS } from './rough-clients.js';
+import type { Measure } from './service.js';
+
+const { values } = parseArgs({
+  options: {
+    minutes: { type: 'string', default: '60' },
+    quick: { type: 'boolean', default: false },
+    json: { type: 'string' },
+  },
+});
+const minutes = values.quick ? 1.5 : Number(values.minutes);
+if (!(minutes > 0 && minutes <= 24 * 60)) {
+  console.error(`--minutes must be a number above 0 and at most 1440, got ${values.minutes}`);
+  process.exit(2);
+}
+
+/** Traffic before the first measure: pools, caches and compiled code are there after it. */
+const WARM_UP_MS = 15_000;
+/** Longer than any hold time of the service. */
+const DRAIN_MS = 12_000;
+const FAULT_EVERY_MS = 7_000;
+/** What a heap may grow by, in megabytes: estimates, histograms and names fill up in the first minutes. */
+const HEAP_ROOM_MB = 12;
+
+const redisServer = ['/usr/bin/valkey-server', '/usr/bin/redis-server'].find((file) =>
+  existsSync(file),
+);
+const stopping: (() => void)[] = [];
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+function child(
+  file: string,
+  args: readonly string[],
+  execArgv: readonly string[] = [],
+): ChildProcess {
+  const started = fork(fileURLToPath(new URL(file, import.meta.url)), args, {
+    execArgv: [...process.execArgv, ...execArgv],
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+  });
+  stopping.push(() => started.kill('SIGKILL'));
+  return started;
+}
+
+/** A Redis that can be killed and brought back on its port. */
+class Redis {
+  readonly #dir = mkdtempSync(join(tmpdir(), 'elimit-soak-'));
+  #process: ChildProcess | undefined;
+
+  constructor(
+    readonly program: string,
+    readonly port: number,
+  ) {
+    stopping.push(() => {
+      this.#process?.kill('SIGKILL');
+      rmSync(this.#dir, { recursive: true, force: true });
+    });
+  }
+
+  up(): void {
+    const args = [
+      '--port',
+      `${this.port}`,
+      '--bind',
+      '127.0.0.1',
+      '--save',
+      '',
+      '--dir',
+      this.#dir,
+    ];
+    this.#process = spawn(this.program, args, { stdio: 'ignore' });
+  }
+
+  async restart(): Promise<void> {
+    const old = this.#process;
+    if (old !== undefined) {
+      const exit = once(old, 'exit');
+      old.kill('SIGKILL');
+      await exit;
+    }
+    await sleep(1500);
+    this.up();
+  }
+}
+
+/** A backend that can be stopped, killed and brought back on its port. */
+class Backend {
+  #process: ChildProcess | undefined;
+
+  constructor(readonly port: number) {}
+
+  async up(): Promise<void> {
+    this.#process = child('./node.ts', [`${this.port}`]);
+    await once(this.#process, 'message');
+  }
+
+  async restart(): Promise<void> {
+    const old = this.#process;
+    if (old !== undefined) {
+      const exit = once(old, 'exit');
+      old.kill('SIGKILL');
+      await exit;
+    }
+    await sleep(1500);
+    await this.up();
+  }
+
+  /** It accepts, and never answers: nobody is there to. */
+  async hang(): Promise<void> {
+    this.#process?.kill('SIGSTOP');
+    await sleep(2000);
+    this.#process?.kill('SIGCONT');
+  }
+}
+
+const redis = redisServer === undefined ? undefined : new Redis(redisServer, await freePort());
+if (redis === undefined)
+  console.log('skipped: faults of Redis: no redis-server or valkey-server here');
+redis?.up();
+const backends = [new Backend(await freePort()), new Backend(await freePort())];
+await Promise.all(backends.map((backend) => backend.up()));
+const service = child(
+  './service.ts',
+  [`${redis?.port ?? ''}`, ...backends.map(({ port }) => `${port}`)],
+  ['--expose-gc'],
+);
+const [{ port }] = (await once(service, 'message')) as [{ port: number }];
+
+async function measure(): Promise<Measure> {
+  const answer = once(service, 'message');
+  service.send('measure');
+  const [found] = (await answer) as [Measure];
+  return found;
+}
+
+/** Every kind of traffic at once; `faults` breaks what the service stands on, in turn. */
+async function traffic(durationMs: number, faults: boolean): Promise<number> {
+  const endMs = performance.now() + durationMs;
+  let answered = 0;
+  const loads = [
+    { path: '/work', rate: 60 },
+    { path: '/cpu', rate: 40 },
+    { path: '/out', rate: 40 },
+    { path: '/limited', rate: 40 },
+  ].map(async (load, i) => {
+    const result = await offerLoad({
+      ...load,
+      port,
+      client: i % 2 === 0 ? 'hangUp' : 'oneShot',
+      durationMs,
+      seed: i + 1,
+    });
+    answered += result.inTime;
+  });
+  const rough = (async () => {
+    for (let i = 0; performance.now() < endMs; i++) {
+      ROUGH_CLIENTS[i % ROUGH_CLIENTS.length]?.(port);
+      await sleep(70);
+    }
+  })();
+  const bursts = (async () => {
+    for (let i = 0; performance.now() + 8_000 < endMs; i++) {
+      await sleep(5_000);
+      await offerLoad({
+        port,
+        path: '/cpu',
+        client: 'hangUp',
+        rate: 900,
+        durationMs: 2_000,
+        seed: 100 + i,
+      });
+    }
+  })();
+  const breaking = (async () => {
+    if (!faults) return;
+    for (let i = 0; performance.now() + FAULT_EVERY_MS < endMs; i++) {
+      await sleep(FAULT_EVERY_MS - 2_000);
+      if (i % 3 === 0) await redis?.restart();
+      else if (i % 3 === 1) await backends[i % 2]?.restart();
+      else await backends[i % 2]?.hang();
+    }
+  })();
+  await Promise.all([...loads, rough, bursts, breaking]);
+  return answered;
+}
+
+try {
+  console.log(`soak: warm-up, then ${minutes} minutes of mixed traffic with faults`);
+  await traffic(WARM_UP_MS, false);
+  await sleep(DRAIN_MS);
+  const before = await measure();
+  const answered = await traffic(minutes * 60_000, true);
+  await sleep(DRAIN_MS);
+  const after = await measure();
+
+  const problems: string[] = [];
+  if (after.inflight !== 0) problems.push(`${after.inflight} calls are still counted in flight`);
+  if (after.heapMb > before.heapMb + HEAP_ROOM_MB) {
+    problems.push(`the heap grew from ${before.heapMb} to ${after.heapMb} MB`);
+  }
+  for (const [kind, many] of Object.entries(after.handles)) {
+    // outbound connections are kept for reuse: as many as there are backends may have come since
+    const spare = kind === 'TCPSocketWrap' ? backends.length * 8 : 1;
+    const had = before.handles[kind] ?? 0;
+    if (many > had + spare) problems.push(`${kind}: ${had} handles before, ${many} after`);
+  }
+  for (const complaint of after.complaints) problems.push(complaint);
+  if (after.admitted <= before.admitted) problems.push('nothing was admitted');
+  if (after.refused <= before.refused) problems.push('nothing was refused: there was no overload');
+  if (minutes >= 1 && after.isolations <= before.isolations)
+    problems.push('no endpoint was isolated');
+
+  const result = {
+    command: `npm run -s soak -- --minutes ${minutes}`,
+    commit: execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim(),
+    date: new Date().toISOString().slice(0, 10),
+    node: process.version,
+    minutes,
+    answered,
+    before,
+    after,
+    problems,
+  };
+  if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(result, null, 2)}\n`);
+  console.log(
+    [
+      `answered in time   ${answered}`,
+      `admitted, refused  ${after.admitted}, ${after.refused}`,
+      `isolations         ${after.isolations}`,
+      `in flight          ${before.inflight} before, ${after.inflight} after`,
+      `heap               ${before.heapMb} MB before, ${after.heapMb} MB after`,
+      `handles            ${JSON.stringify(before.handles)} before, ${JSON.stringify(after.handles)} after`,
+      ...problems.map((problem) => `PROBLEM            ${problem}`),
+      `soak: ${problems.length === 0 ? 'ok' : 'FAILED'}`,
+    ].join('\n'),
+  );
+  process.exitCode = problems.length === 0 ? 0 : 1;
+} finally {
+  for (const stop of stopping) stop();
+}
