@@ -5,8 +5,7 @@ import { isObservable } from 'rxjs';
 /** What `@Breaker` takes: the breaker's options, and what its calls are given. */
 export type BreakerDecoratorOptions = CircuitBreakerOptions & {
   /** Answers instead when a call was refused or failed: called on the same object, with the error and the call's arguments. */
-  // biome-ignore lint/suspicious/noExplicitAny: the method's own arguments
-  readonly fallback?: ((error: unknown, ...args: any[]) => unknown) | undefined;
+  readonly fallback?: ((error: unknown, ...args: never[]) => unknown) | undefined;
 };
 
 const BREAKERS = Symbol.for('@elimit/nest/breakers@1');
@@ -39,7 +38,7 @@ export function breakerOf(name: string): CircuitBreaker {
  * @throws TypeError or RangeError for bad options, when the breaker is first needed
  */
 export function Breaker(options: BreakerDecoratorOptions = {}): MethodDecorator {
-  const { fallback, ...rest } = objectOf('breaker', options) as BreakerDecoratorOptions;
+  const { fallback, ...rest } = objectOf('breaker', options);
   if (fallback !== undefined) functionOf('breaker.fallback', fallback);
   return (target, key, descriptor: PropertyDescriptor) => {
     const method = functionOf('@Breaker', descriptor.value as unknown) as Method;
@@ -53,7 +52,9 @@ export function Breaker(options: BreakerDecoratorOptions = {}): MethodDecorator 
     const guarded = function (this: unknown, ...args: unknown[]): Promise<unknown> {
       const run = async (): Promise<unknown> => noObservable(name, await method.apply(this, args));
       if (fallback === undefined) return breaker().execute(run);
-      return breaker().execute(run, { fallback: (error) => fallback.call(this, error, ...args) });
+      return breaker().execute(run, {
+        fallback: (error) => fallback.call(this, error, ...(args as never[])),
+      });
     };
     // frameworks read these
     Object.defineProperty(guarded, 'name', { value: method.name, configurable: true });
@@ -62,7 +63,7 @@ export function Breaker(options: BreakerDecoratorOptions = {}): MethodDecorator 
       Reflect.defineMetadata(metadata, Reflect.getOwnMetadata(metadata, method), guarded);
     }
     descriptor.value = guarded;
-    return descriptor as never;
+    return descriptor;
   };
 }
 

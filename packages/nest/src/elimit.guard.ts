@@ -37,9 +37,9 @@ export class ElimitGuard implements CanActivate {
 
   canActivate(context: ExecutionContext): boolean | Promise<boolean> {
     if (context.getType() !== 'http') return true;
-    const limit = this.#limits.limitOf(context.getClass(), context.getHandler() as never);
-    if (limit === undefined) return true;
-    return activate(limit.limited, context, limit.options as Answering);
+    const found = this.#limits.limitOf(context.getClass(), context.getHandler() as never);
+    if (found === undefined) return true;
+    return activate(found.limited, context, found.options);
   }
 
   /** True for an `ElimitGuard`, its class, or those of another copy of the package. */

@@ -1,5 +1,5 @@
 import type { Guard } from '@elimit/core';
-import { type DynamicModule, Module, type Provider, type Type } from '@nestjs/common';
+import { type DynamicModule, Module, type Provider, Scope, type Type } from '@nestjs/common';
 import { APP_GUARD, APP_INTERCEPTOR, ModuleRef, ModulesContainer } from '@nestjs/core';
 import { breakerOf } from './breaker.decorator.js';
 import { ElimitGuard } from './elimit.guard.js';
@@ -110,16 +110,19 @@ function forAllHandlers(): Provider[] {
   ];
 }
 
+/** Made where somebody injects them: a name may have been asked for by another application in this process. */
 function injected(): Provider[] {
   return [
     ...[...wanted('guards')].map((name) => ({
       provide: guardToken(name),
       useFactory: (limits: HandlerLimits): Guard => limits.guardNamed(name),
       inject: [HANDLER_LIMITS],
+      scope: Scope.TRANSIENT,
     })),
     ...[...wanted('breakers')].map((name) => ({
       provide: breakerToken(name),
       useFactory: () => breakerOf(name),
+      scope: Scope.TRANSIENT,
     })),
   ];
 }

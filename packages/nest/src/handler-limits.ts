@@ -110,7 +110,7 @@ export class HandlerLimits {
 
   /** The rate limits of a handler; the guard makes limiters of them. */
   ratesOf(of: Type, handler: Handler): readonly HandlerRate[] {
-    if (metadataOf<boolean>(SKIP_RATE_LIMIT, of, handler) === true) return [];
+    if (isSkipped(SKIP_RATE_LIMIT, of, handler)) return [];
     const own = Reflect.getMetadata(RATE_LIMIT, handler) as Rates | undefined;
     const ofClass = Reflect.getMetadata(RATE_LIMIT, of) as Rates | undefined;
     const rates = own ?? ofClass ?? this.options.rateLimit;
@@ -165,7 +165,7 @@ export class HandlerLimits {
   }
 
   #make(of: Type, handler: Handler): HandlerLimit | undefined {
-    if (metadataOf<boolean>(SKIP_LIMIT, of, handler) === true) return undefined;
+    if (isSkipped(SKIP_LIMIT, of, handler)) return undefined;
     const own = Reflect.getMetadata(MAX_CONCURRENCY, handler) as MaxConcurrencyMetadata | undefined;
     const ofClass = Reflect.getMetadata(MAX_CONCURRENCY, of) as MaxConcurrencyMetadata | undefined;
     const found = own ?? ofClass;
@@ -301,8 +301,9 @@ export function isEntrance(metatype: unknown): boolean {
   );
 }
 
-function metadataOf<T>(key: string, of: Type, handler: Handler): T | undefined {
-  return (Reflect.getMetadata(key, handler) ?? Reflect.getMetadata(key, of)) as T | undefined;
+/** A handler's own goes before its controller's. */
+function isSkipped(key: string, of: Type, handler: Handler): boolean {
+  return (Reflect.getMetadata(key, handler) ?? Reflect.getMetadata(key, of)) === true;
 }
 
 function pick(options: object, keys: object): Record<string, unknown> {

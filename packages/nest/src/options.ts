@@ -76,9 +76,7 @@ export interface ElimitRootOptions extends ElimitModuleOptions {
 /** What `forRootAsync` takes. */
 export interface ElimitAsyncOptions extends Pick<ModuleMetadata, 'imports'> {
   readonly inject?: (InjectionToken | OptionalFactoryDependency)[] | undefined;
-  // as Nest's own factories: what is injected is the user's to type
-  // biome-ignore lint/suspicious/noExplicitAny: see above
-  readonly useFactory: (...args: any[]) => ElimitModuleOptions | Promise<ElimitModuleOptions>;
+  readonly useFactory: (...args: never[]) => ElimitModuleOptions | Promise<ElimitModuleOptions>;
   /** @default true */
   readonly global?: boolean | undefined;
 }

@@ -1,10 +1,5 @@
 import { functionOf } from '@elimit/core';
-import {
-  type ProxyTrust,
-  type RateLimitOptions,
-  type RateRefusal,
-  RequestRateLimit,
-} from '@elimit/node-http';
+import { type ProxyTrust, type RateRefusal, RequestRateLimit } from '@elimit/node-http';
 import {
   type CanActivate,
   type ExecutionContext,
@@ -139,7 +134,7 @@ export class RateLimitGuard implements CanActivate {
         ...(rest.limiter === undefined && { name }),
         ...(ttl !== undefined && { windowMs: ttl }),
         ...(this.#countsOtherwise(options) && { keyGenerator }),
-      } as RateLimitOptions<Call>,
+      },
       {
         addressOf: (req) => addressOf(contextOf(req)),
         trustOf: (req) => trustOf(contextOf(req)),
