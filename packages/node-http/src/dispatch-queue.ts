@@ -1,7 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Outcome, Rejection } from '@elimit/core';
+import type { Rejection } from '@elimit/core';
 import type { LoopMonitor } from './loop-monitor.js';
 
 /** Who goes first when several wait. */
@@ -9,7 +9,8 @@ export type DispatchPriority = 'critical' | 'default' | 'sheddable';
 
 /** What the queue needs of a permit. */
 export interface DispatchPermit {
-  release(outcome: Outcome): void;
+  /** The client left before the handler started. */
+  abandon(): void;
   revoke(reason: 'deadline' | 'queue'): Rejection;
 }
 
@@ -86,7 +87,7 @@ class Ticket extends AsyncResource {
   }
 
   abandon(): void {
-    this.permit.release('abandoned');
+    this.permit.abandon();
     this.emitDestroy();
   }
 

@@ -260,8 +260,8 @@ export class RequestLimit<
 /** The dispatch queue releases the permits of clients that left while they waited, and tells nobody else. */
 function tellingWhoLeft(permit: Permit, gone: () => void): DispatchPermit {
   return {
-    release(outcome) {
-      permit.release(outcome);
+    abandon() {
+      permit.abandon();
       gone();
     },
     revoke: (reason) => permit.revoke(reason),

@@ -370,16 +370,24 @@ export class CallGuard implements Guard, Issuer {
   }
 
   revoked(permit: CallPermit, reason: 'deadline' | 'queue', nowUs: number): Rejection {
-    const { epoch } = permit;
-    if (epoch === GIVEN_BACK) return this.#refusals.answer(reason, nowUs);
-    this.#takeBack(permit, nowUs);
+    if (permit.epoch === GIVEN_BACK) return this.#refusals.answer(reason, nowUs);
     this.#revoked++;
-    // an engine that counts starts must see the end of each; 'ignored' teaches nothing
-    if (epoch === this.#epoch) {
-      const latencyUs = Math.max(0, nowUs - permit.arrivedUs);
-      this.#limiter.record('ignored', latencyUs, nowUs, permit.inflight);
-    }
+    this.#endUnstarted(permit, nowUs);
     return this.#refusals.refuse(reason, nowUs);
+  }
+
+  abandoned(permit: CallPermit, nowUs: number): void {
+    this.#abandoned++;
+    this.#endUnstarted(permit, nowUs);
+  }
+
+  /** An engine that counts starts must see the end of each; 'ignored' teaches nothing. */
+  #endUnstarted(permit: CallPermit, nowUs: number): void {
+    const { epoch } = permit;
+    this.#takeBack(permit, nowUs);
+    if (epoch !== this.#epoch) return;
+    const latencyUs = Math.max(0, nowUs - permit.arrivedUs);
+    this.#limiter.record('ignored', latencyUs, nowUs, permit.inflight);
   }
 
   // the path of a call

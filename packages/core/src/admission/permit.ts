@@ -18,6 +18,11 @@ export interface Permit {
    * counts as refused, and the engines learn nothing. After a `release` it only makes the rejection.
    */
   revoke(reason: 'deadline' | 'queue'): Rejection;
+  /**
+   * Ends the call of a client that left before its handler started: the slot returns, the call counts as
+   * `abandoned`, and the engines learn nothing, since nothing was done for it. After a `release` it does nothing.
+   */
+  abandon(): void;
 }
 
 /** What a guard answers: go ahead, or no. */
@@ -27,6 +32,7 @@ export type Entry = Permit | Rejection;
 export interface Issuer {
   returned(permit: CallPermit, outcome: Outcome, excludedUs: number, nowUs: number): void;
   revoked(permit: CallPermit, reason: 'deadline' | 'queue', nowUs: number): Rejection;
+  abandoned(permit: CallPermit, nowUs: number): void;
   nowUs(): number;
 }
 
@@ -72,6 +78,14 @@ export class CallPermit implements Permit {
       outer.issuer.revoked(outer, reason, nowUs);
     }
     return this.issuer.revoked(this, reason, nowUs);
+  }
+
+  abandon(): void {
+    if (this.epoch === GIVEN_BACK) return;
+    const nowUs = this.issuer.nowUs();
+    this.issuer.abandoned(this, nowUs);
+    const { outer } = this;
+    if (outer !== undefined && outer.epoch !== GIVEN_BACK) outer.issuer.abandoned(outer, nowUs);
   }
 }
 

@@ -230,6 +230,26 @@ describe('revoke', () => {
   );
 });
 
+describe('abandon', () => {
+  it('gives the slot back as a client that left, and teaches nothing: nothing was done for it', () => {
+    const { guard, clock, limiter } = make();
+    const permit = admitted(guard.tryAcquire());
+    clock.advance(5_000);
+    permit.abandon();
+    permit.abandon();
+    permit.release('success');
+    expect(guard.snapshot()).toMatchObject({
+      inflight: 0,
+      admitted: 1,
+      revoked: 0,
+      outcomes: { success: 0, failure: 0, ignored: 0, abandoned: 1 },
+      latency: { count: 0 },
+      qps: 0,
+    });
+    expect(limiter.samples.map(({ outcome }) => outcome)).toEqual(['ignored']);
+  });
+});
+
 /** `finished` calls in a second, then as many refusals as asked for, then one more. */
 function retryAfter(finished: number, refusals: number, random = 0.5): number {
   const clock = new VirtualClock();
