@@ -3,13 +3,32 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import type { ClosedLoopOptions, ClosedLoopResult, LoadOptions, LoadResult } from './load.js';
 
+/** The cores of the server and of its clients, where processes are pinned. */
+export const SERVER_CORE = 0;
+export const LOAD_CORE = 1;
+
+let pinned = false;
+
+/**
+ * From now on children get a core of their own each and the highest priority: for a machine that others use too. Needs
+ * Linux, `taskset`, `nice`, two cores, and the right to use them.
+ */
+export function pinChildren(): void {
+  pinned = true;
+}
+
 /** Another process that answers each message with one. Ends with this one, or when told. */
 export class Child {
   readonly #process: ChildProcess;
 
-  constructor(file: URL, args: readonly string[] = [], nodeArgs: readonly string[] = []) {
+  constructor(file: URL, args: readonly string[], core: number) {
+    const node = [process.execPath, ...process.execArgv];
+    const [execPath, ...execArgv] = (
+      pinned ? ['nice', '-n', '-20', 'taskset', '-c', `${core}`, ...node] : node
+    ) as [string, ...string[]];
     this.#process = fork(fileURLToPath(file), args, {
-      execArgv: [...process.execArgv, ...nodeArgs],
+      execPath,
+      execArgv,
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     });
   }
@@ -50,7 +69,7 @@ export async function closedLoopFromChild(options: ClosedLoopOptions): Promise<C
 }
 
 async function fromChild<Result>(job: object): Promise<Result> {
-  const child = new Child(new URL('./load-child.ts', import.meta.url));
+  const child = new Child(new URL('./load-child.ts', import.meta.url), [], LOAD_CORE);
   try {
     return await child.ask<Result>(job);
   } finally {

@@ -1,0 +1,142 @@
+import type { Reading } from './app-child.js';
+import { type Arm, bareOf } from './arms.js';
+import { Child, closedLoopFromChild, loadFromChild, SERVER_CORE } from './child.js';
+import { requestFor, type Workload } from './handlers.js';
+import { type Figures, median, medianOf, type Row } from './judge.js';
+import type { LoadResult } from './load.js';
+import type { Life, Load } from './plan.js';
+
+export interface LabOptions {
+  readonly rounds: number;
+  /** How long each load is measured. */
+  readonly seconds: number;
+  /** Hears of each run, as it ends. */
+  readonly onRun: (round: number, row: Omit<Row, 'rounds' | 'median'>, figures: Figures) => void;
+}
+
+/** Capacities per second, by workload and bare arm, one for each round. */
+export type Capacities = ReadonlyMap<string, readonly number[]>;
+
+export interface LabResult {
+  readonly rows: readonly Row[];
+  readonly capacities: readonly {
+    readonly workload: Workload;
+    readonly arm: Arm;
+    readonly rounds: readonly number[];
+    readonly perSecond: number;
+  }[];
+}
+
+/** An answer later than this is late, and clients that hang up do it then. */
+export const DEADLINE_MS = 500;
+/** Enough connections to keep every workload busy, few enough for none to wait long. */
+const CAPACITY_CONNECTIONS = 20;
+const WARM_UP_MS = 600;
+/** Between the loads: before a light one is measured, and before a heavy one, whose start is not to count. */
+const LIGHT_LEAD_MS = 500;
+const HEAVY_LEAD_MS = 1_500;
+
+/** Runs every life once per round, one after the other, so that what disturbs the machine disturbs all of them. */
+export async function runLab(lives: readonly Life[], options: LabOptions): Promise<LabResult> {
+  const durationMs = options.seconds * 1_000;
+  const found = new Map<string, { row: Omit<Row, 'rounds' | 'median'>; rounds: Figures[] }>();
+  const capacities = new Map<string, { workload: Workload; arm: Arm; rounds: number[] }>();
+  for (let round = 0; round < options.rounds; round++) {
+    for (const { workload, arm, loads } of lives) {
+      const bare = bareOf(arm);
+      const key = `${workload} ${bare}`;
+      const known = capacities.get(key) ?? { workload, arm: bare, rounds: [] };
+      capacities.set(key, known);
+      if (known.rounds.length <= round) {
+        known.rounds.push(await capacityOf(workload, bare, durationMs));
+      }
+      const capacity = known.rounds[round] as number;
+      await serving(arm, async (port) => {
+        for (const load of loads) {
+          const figures = figuresOf(
+            await offer(workload, port, load, capacity, durationMs),
+            capacity,
+          );
+          const row = { workload, arm, ...load };
+          const name = `${key} ${arm} ${load.factor} ${load.client}`;
+          const entry = found.get(name) ?? { row, rounds: [] };
+          found.set(name, entry);
+          entry.rounds.push(figures);
+          options.onRun(round, row, figures);
+        }
+      });
+    }
+  }
+  return {
+    rows: [...found.values()].map(({ row, rounds }) => ({
+      ...row,
+      rounds,
+      median: medianOf(rounds),
+    })),
+    capacities: [...capacities.values()].map((capacity) => ({
+      ...capacity,
+      perSecond: median(capacity.rounds),
+    })),
+  };
+}
+
+/** Answers per second of a bare server that always has something to do. */
+async function capacityOf(workload: Workload, arm: Arm, durationMs: number): Promise<number> {
+  return serving(arm, async (port) => {
+    const { perSecond } = await closedLoopFromChild({
+      ...requestFor(workload),
+      port,
+      connections: CAPACITY_CONNECTIONS,
+      warmUpMs: LIGHT_LEAD_MS,
+      durationMs,
+    });
+    return perSecond;
+  });
+}
+
+async function serving<T>(arm: Arm, use: (port: number) => Promise<T>): Promise<T> {
+  const server = new Child(new URL('./app-child.ts', import.meta.url), [arm], SERVER_CORE);
+  try {
+    const { port } = await server.ask<{ port: number }>();
+    const warm = { port, path: '/warm', connections: CAPACITY_CONNECTIONS };
+    await closedLoopFromChild({ ...warm, durationMs: WARM_UP_MS });
+    await server.ask<Reading>({}); // it answers: what it had in hand is done
+    return await use(port);
+  } finally {
+    await server.close();
+  }
+}
+
+function offer(
+  workload: Workload,
+  port: number,
+  { factor, client }: Load,
+  capacity: number,
+  durationMs: number,
+): Promise<LoadResult> {
+  return loadFromChild({
+    ...requestFor(workload),
+    port,
+    client,
+    rate: factor * capacity,
+    deadlineMs: DEADLINE_MS,
+    warmUpMs: factor < 1 ? LIGHT_LEAD_MS : HEAVY_LEAD_MS,
+    durationMs,
+  });
+}
+
+function figuresOf(result: LoadResult, capacity: number): Figures {
+  const { offered, seconds, inTime, refused, late, errors, answers, refusals } = result;
+  return {
+    goodput: inTime / seconds / capacity,
+    inTime: inTime / offered,
+    refused: refused / offered,
+    late: late / offered,
+    errors: errors / offered,
+    p50Ms: answers.p50,
+    p99Ms: answers.p99,
+    refusalP50Ms: refusals.p50,
+    refusalP99Ms: refusals.p99,
+    lagP99Ms: result.sendingLag.p99,
+  };
+}

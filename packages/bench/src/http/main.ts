@@ -1,0 +1,212 @@
+// npm run -s bench:http: the limits on real sockets, under real overload, beside the bare server and the peers.
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpus } from 'node:os';
+import { dirname } from 'node:path';
+import { parseArgs } from 'node:util';
+import { ARMS, type Arm } from './arms.js';
+import { pinChildren } from './child.js';
+import { IDEAL_PER_SECOND, WORKLOADS, type Workload } from './handlers.js';
+import { capacityMark, type Figures, type Mark, marksOf, type Row } from './judge.js';
+import { DEADLINE_MS, runLab } from './lab.js';
+import type { ClientKind } from './load.js';
+import { planOf } from './plan.js';
+
+const USAGE = `npm run -s bench:http -- [options]     real servers under real overload; exits 1 if a mark is not held
+  --quick              three workloads, the main arms, one round: under three minutes
+  --rounds N           rounds that the medians are taken over (default: 3; quick: 1)
+  --seconds N          how long each load is measured (default: 2)
+  --workloads a,b      of ${WORKLOADS.join(', ')}
+  --arms a,b           of ${Object.keys(ARMS).join(', ')}
+  --factors a,b        loads, as multiples of capacity
+  --clients a,b        of patient, hangUp, oneShot
+  --json FILE          figures as JSON; beside it, with the ending .txt, what was printed
+  --pin                servers and clients get a core of their own each and the highest priority (Linux)
+`;
+const CLIENTS: readonly ClientKind[] = ['patient', 'hangUp', 'oneShot'];
+
+function usage(problem: string): never {
+  process.stderr.write(`${problem}\n\n${USAGE}`);
+  process.exit(2);
+}
+
+function listOf<T extends string>(
+  name: string,
+  text: string | undefined,
+  known: readonly T[],
+): readonly T[] | undefined {
+  return text?.split(',').map((part) => {
+    const found = known.find((one) => one === part);
+    return found ?? usage(`--${name}: no ${JSON.stringify(part)}; known: ${known.join(', ')}`);
+  });
+}
+
+function numberOf(name: string, text: string): number {
+  const value = Number(text);
+  if (text.trim() === '' || !(value > 0)) usage(`--${name} takes a number above 0, got ${text}`);
+  return value;
+}
+
+function parse() {
+  try {
+    return parseArgs({
+      options: {
+        quick: { type: 'boolean', default: false },
+        rounds: { type: 'string' },
+        seconds: { type: 'string', default: '2' },
+        workloads: { type: 'string' },
+        arms: { type: 'string' },
+        factors: { type: 'string' },
+        clients: { type: 'string' },
+        json: { type: 'string' },
+        pin: { type: 'boolean', default: false },
+        help: { type: 'boolean', default: false },
+      },
+    }).values;
+  } catch (error) {
+    return usage((error as Error).message);
+  }
+}
+
+const asked = parse();
+if (asked.help) {
+  process.stdout.write(USAGE);
+  process.exit(0);
+}
+if (asked.pin) pinChildren();
+const lines: string[] = [];
+function say(line: string): void {
+  lines.push(line);
+  console.log(line);
+}
+
+const lives = planOf({
+  quick: asked.quick,
+  workloads: listOf<Workload>('workloads', asked.workloads, WORKLOADS),
+  arms: listOf<Arm>('arms', asked.arms, Object.keys(ARMS) as Arm[]),
+  factors: asked.factors?.split(',').map((part) => numberOf('factors', part)),
+  clients: listOf<ClientKind>('clients', asked.clients, CLIENTS),
+});
+const rounds = numberOf('rounds', asked.rounds ?? (asked.quick ? '1' : '3'));
+const seconds = numberOf('seconds', asked.seconds);
+const startedMs = Date.now();
+const command = `npm run -s bench:http -- ${process.argv.slice(2).join(' ')}`.trimEnd();
+const facts = {
+  command,
+  commit: commit(),
+  date: new Date(startedMs).toISOString(),
+  versions: Object.fromEntries([
+    ['node', process.version],
+    ...['express', 'koa', 'fastify', '@nestjs/core'].map((name) => [name, versionOf(name)]),
+    ...['toobusy-js', 'overload-protection', '@fastify/under-pressure'].map((name) => [
+      name,
+      versionOf(name),
+    ]),
+  ]) as Record<string, string>,
+  machine: { cpus: cpus().length, model: cpus()[0]?.model ?? '', platform: process.platform },
+  rounds,
+  seconds,
+  deadlineMs: DEADLINE_MS,
+};
+say(`${command}\ncommit ${facts.commit}, ${facts.date}`);
+say(
+  `${Object.entries(facts.versions)
+    .map(([name, version]) => `${name} ${version}`)
+    .join(', ')}; ${facts.machine.cpus} cpus (${facts.machine.model})`,
+);
+say(
+  `deadline ${DEADLINE_MS} ms, ${seconds} s a load, medians of ${rounds} interleaved ${rounds === 1 ? 'round' : 'rounds'}; goodput is a share of capacity, the others of what was offered\n`,
+);
+
+const total = lives.reduce((sum, life) => sum + life.loads.length, 0) * rounds;
+let done = 0;
+const result = await runLab(lives, {
+  rounds,
+  seconds,
+  onRun(round, row, figures) {
+    done++;
+    process.stderr.write(`${done}/${total} round ${round + 1} ${describe(row)} ${show(figures)}\n`);
+  },
+});
+
+let short = 0;
+const judged: { row: Row; marks: Mark[] }[] = [];
+for (const { workload, arm, perSecond, rounds: each } of result.capacities) {
+  const mark = capacityMark(workload, perSecond);
+  const known = Number.isFinite(IDEAL_PER_SECOND[workload]);
+  // that the bare server comes near to what its handler allows says that the machine was free
+  say(
+    `${known ? verdict([mark]) : '     '} ${workload.padEnd(7)} capacity of ${ARMS[arm]}: ${perSecond.toFixed(0)}/s` +
+      (known
+        ? `, ${mark.value.toFixed(2)} of ${IDEAL_PER_SECOND[workload]}/s (rounds: ${each.map((one) => one.toFixed(0)).join(', ')})`
+        : ''),
+  );
+  if (known && !mark.ok) short++;
+}
+for (const row of result.rows) {
+  const marks = marksOf(row, result.rows);
+  judged.push({ row, marks });
+  if (marks.some(({ ok }) => !ok)) short++;
+  const missed = marks.filter(({ ok }) => !ok).map(markText);
+  say(
+    `${marks.length === 0 ? '     ' : verdict(marks)} ${describe(row)} ${show(row.median)}${missed.length > 0 ? `   ! ${missed.join(', ')}` : ''}`,
+  );
+}
+const marked = judged.filter(({ marks }) => marks.length > 0).length + result.capacities.length;
+say(
+  `\n${marked - short} of ${marked} hold; ${((Date.now() - startedMs) / 60_000).toFixed(1)} minutes`,
+);
+if (asked.json !== undefined) {
+  mkdirSync(dirname(asked.json), { recursive: true });
+  const report = { ...facts, arms: ARMS, capacities: result.capacities, rows: judged };
+  writeFileSync(asked.json, `${JSON.stringify(report, null, 2)}\n`);
+  writeFileSync(asked.json.replace(/(\.json)?$/, '.txt'), `${lines.join('\n')}\n`);
+}
+process.exitCode = short > 0 ? 1 : 0;
+
+function verdict(marks: readonly Mark[]): string {
+  return marks.every(({ ok }) => ok) ? 'ok   ' : 'SHORT';
+}
+
+function describe({ workload, factor, client, arm }: Omit<Row, 'rounds' | 'median'>): string {
+  return `${workload.padEnd(7)} ${`${factor}x`.padEnd(5)} ${client.padEnd(8)} ${arm.padEnd(20)}`;
+}
+
+function show(figures: Figures): string {
+  const percent = (share: number): string => `${(100 * share).toFixed(1).padStart(5)} %`;
+  const ms = (value: number): string => value.toFixed(value < 10 ? 1 : 0).padStart(4);
+  return [
+    `goodput ${figures.goodput.toFixed(2)}`,
+    `late ${percent(figures.late)}`,
+    `refused ${percent(figures.refused)}`,
+    `errors ${percent(figures.errors)}`,
+    `answers ${ms(figures.p50Ms)} ${ms(figures.p99Ms)} ms`,
+    `refusals ${ms(figures.refusalP50Ms)} ${ms(figures.refusalP99Ms)} ms`,
+    `lag ${ms(figures.lagP99Ms)} ms`,
+  ].join('  ');
+}
+
+function markText({ what, value, bound, atLeast }: Mark): string {
+  return `${what} ${value.toPrecision(3)}, must be ${atLeast ? '≥' : '≤'} ${bound.toPrecision(3)}`;
+}
+
+function commit(): string {
+  const git = (...args: string[]) => execFileSync('git', args, { encoding: 'utf8' }).trim();
+  try {
+    const changed = git(
+      'status',
+      '--porcelain',
+      '--',
+      'packages/core/src',
+      'packages/node-http/src',
+    );
+    return `${git('rev-parse', '--short', 'HEAD')}${changed === '' ? '' : ' and changes'}`;
+  } catch {
+    return 'unknown';
+  }
+}
+
+function versionOf(name: string): string {
+  const file = new URL(`../../../../node_modules/${name}/package.json`, import.meta.url);
+  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
+}

@@ -1,0 +1,90 @@
+import type { Arm } from './arms.js';
+import type { Workload } from './handlers.js';
+import type { ClientKind } from './load.js';
+
+/** One load on one arm. */
+export interface Load {
+  /** Offered, as a multiple of the measured capacity. */
+  readonly factor: number;
+  readonly client: ClientKind;
+}
+
+/** A server's life: it is started, warmed up, and meets its loads one after the other, the light ones first. */
+export interface Life {
+  readonly workload: Workload;
+  readonly arm: Arm;
+  readonly loads: readonly Load[];
+}
+
+export interface PlanOptions {
+  readonly quick: boolean;
+  readonly workloads?: readonly Workload[] | undefined;
+  readonly arms?: readonly Arm[] | undefined;
+  readonly factors?: readonly number[] | undefined;
+  readonly clients?: readonly ClientKind[] | undefined;
+}
+
+/** The workloads that have pass marks. */
+export const JUDGED: readonly Workload[] = ['cpu', 'async', 'mixed', 'post', 'later'];
+
+const loads = (factors: readonly number[], ...clients: ClientKind[]): Load[] =>
+  factors.flatMap((factor) => clients.map((client) => ({ factor, client })));
+
+const LIGHT = loads([0.5, 0.8], 'patient');
+const PEER = loads([3], 'hangUp');
+
+/** What each arm meets in a full run. */
+const FULL: Partial<Record<Arm, readonly Load[]>> = {
+  none: [...LIGHT, ...PEER],
+  auto: [
+    ...LIGHT,
+    ...loads([1.5], 'hangUp'),
+    ...loads([3], 'patient', 'hangUp', 'oneShot'),
+    ...loads([6], 'hangUp', 'oneShot'),
+  ],
+  timeout: [...loads([0.8], 'patient'), ...PEER],
+  fixed: [...loads([0.8], 'patient'), ...PEER],
+  protect: [
+    ...loads([0.8], 'patient'),
+    ...loads([3], 'hangUp', 'oneShot'),
+    ...loads([6], 'hangUp', 'oneShot'),
+  ],
+  'toobusy-js': PEER,
+  'overload-protection': PEER,
+  'under-pressure': PEER,
+};
+
+const OTHER_FRAMEWORKS = [...loads([0.8], 'patient'), ...loads([3, 6], 'hangUp')];
+
+/** Koa and Nest share the mechanism: one workload shows that it reaches them. */
+const FULL_CPU: Partial<Record<Arm, readonly Load[]>> = {
+  ...FULL,
+  koa: loads([0.8], 'patient'),
+  'koa-auto': OTHER_FRAMEWORKS,
+  nest: loads([0.8], 'patient'),
+  'nest-auto': OTHER_FRAMEWORKS,
+};
+
+const QUICK: Partial<Record<Arm, readonly Load[]>> = {
+  none: loads([0.8], 'patient'),
+  auto: [...loads([0.8], 'patient'), ...loads([3, 6], 'hangUp')],
+  protect: [...loads([3], 'oneShot'), ...loads([6], 'hangUp')],
+};
+
+/** Which server meets which loads. */
+export function planOf(options: PlanOptions): Life[] {
+  const { quick, workloads = quick ? ['cpu', 'async', 'mixed'] : JUDGED } = options;
+  return workloads.flatMap((workload) => {
+    const whole = quick ? QUICK : workload === 'cpu' ? FULL_CPU : FULL;
+    const arms = options.arms ?? (Object.keys(whole) as Arm[]);
+    return arms.map((arm) => ({ workload, arm, loads: loadsOf(whole[arm], options) }));
+  });
+}
+
+function loadsOf(planned: readonly Load[] | undefined, options: PlanOptions): readonly Load[] {
+  const { factors, clients } = options;
+  if (factors !== undefined || clients !== undefined || planned === undefined) {
+    return loads(factors ?? [0.8, 3, 6], ...(clients ?? (['hangUp'] as const)));
+  }
+  return planned;
+}
