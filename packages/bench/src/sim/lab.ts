@@ -100,12 +100,15 @@ export class Lab {
     const count = scenario.durationS >= LONG_S ? 1 : seeds;
     const runs = await Promise.all(
       Array.from({ length: count }, (_, i) =>
-        this.#pool.run({
-          kind: 'run',
-          scenario,
-          setting: fixed === undefined ? setting : { ...setting, fixed },
-          seed: i + 1,
-        }),
+        this.#pool.run(
+          {
+            kind: 'run',
+            scenario,
+            setting: fixed === undefined ? setting : { ...setting, fixed },
+            seed: i + 1,
+          },
+          fixed !== undefined,
+        ),
       ),
     );
     this.#events += runs.reduce((sum: number, run: RunFigures) => sum + run.events, 0);

@@ -25,13 +25,16 @@ export class Pool {
     }
   }
 
-  run<J extends Job>(job: J): Promise<JobResult<J>> {
+  run<J extends Job>(job: J, isUrgent = false): Promise<JobResult<J>> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({
+      const waiting = {
         job,
-        done: (result) => resolve(result as JobResult<J>),
+        done: (result: number | RunFigures) => resolve(result as JobResult<J>),
         failed: reject,
-      });
+      };
+      // what a search was made for comes before what has not begun
+      if (isUrgent) this.#waiting.unshift(waiting);
+      else this.#waiting.push(waiting);
       this.#next();
     });
   }

@@ -126,6 +126,8 @@ const TRUSTED = 200;
 /** Calls that the averages remember. */
 const WORK_MEMORY = 400;
 const CAPACITY_MEMORY = 1000;
+/** Re-measurements that find nothing new come so many times less often. */
+const MOST_PATIENCE = 4;
 
 /**
  * Keeps as many calls in flight as the service needs to be busy, and a few more:
@@ -190,6 +192,8 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
   /** What an older level above said, in case the fresh comparison is lost in noise; -1 for nothing. */
   #olderElasticity = -1;
   #remeasureAtUs = 0;
+  /** Doubles with every re-measurement that found nothing new. */
+  #patience = 1;
 
   constructor(settings: AutoSettings, { random, nowUs }: LimiterContext) {
     this.#settings = settings;
@@ -389,6 +393,8 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
   /** Nothing was refused: latencies teach the work, as far as they do not rise with the calls in flight. */
   #learnWork(nowUs: number): void {
     const window = this.#window;
+    // a window shorter than this has not seen a queue that it built itself
+    if (nowUs - window.startUs < 2 * window.meanLatencyUs) return;
     const free = Math.max(0, 1 - Math.max(0, window.queueing) - window.queueingError);
     const calls = window.count * free;
     const before = this.#trust < TRUSTED ? this.#trust : WORK_MEMORY;
@@ -501,8 +507,11 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     const off = latencyUs - this.#workUs;
     let lower = 0;
     let older = -1;
+    // what is found as it was believed to be need not be looked at so soon again
+    const isExact = Math.abs(off) <= 0.04 * this.#workUs;
+    this.#patience = isExact ? Math.min(MOST_PATIENCE, 2 * this.#patience) : 1;
     if (Math.abs(off) <= Math.max(0.08, 2 * noise) * this.#workUs) {
-      this.#workUs += (off > 0 ? 0.3 : 0.7) * off; // as believed; what is above it may be some waiting
+      this.#workUs += (off > 0 ? 0.2 : 0.8) * off; // as believed; what is above it may be some waiting
     } else if (off < 0) {
       this.#workUs = latencyUs; // less than believed: go on down while it falls
       lower = 0.75 * inflight;
@@ -547,10 +556,9 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     this.#provenCapacity = this.#capacity;
     this.#provenUs = nowUs;
     // a trial may cost a fifth of the throughput for a fortieth of the time
-    const pauseUs = Math.max(
-      this.#settings.remeasureIntervalMs * 1000,
-      40 * (nowUs - this.#triedSinceUs),
-    );
+    const { remeasureIntervalMs } = this.#settings;
+    const leastUs = remeasureIntervalMs * 1000 * this.#patience;
+    const pauseUs = Math.max(leastUs, 40 * (nowUs - this.#triedSinceUs));
     this.#remeasureAtUs = nowUs + pauseUs * (0.75 + 0.5 * this.#random());
     this.#limit = this.#returnTo;
     this.#moveTo(Math.min(4 * this.#limit, this.#target()), nowUs);
