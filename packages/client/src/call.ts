@@ -88,6 +88,7 @@ interface Try {
 
 /** A refusal that does not say when to come back is left alone for so long. */
 const DEFAULT_RETRY_AFTER_MS = 100;
+const GATEWAY_TIMEOUT = 504;
 /** A timeout counts if the try had at least this share of the time that a first try has. */
 const FAIR_SHARE = 0.5;
 
@@ -341,6 +342,10 @@ export class Call<T> {
   #verdictOf(current: Try, ended: Ended<T>): Verdict {
     const classify = this.#options.classify ?? this.#host.options.classify;
     const verdict = classify(ended);
+    // it was in a hurry for us: its 504 and our timeout are one and the same
+    if (verdict.status === GATEWAY_TIMEOUT && current.isCutShort) {
+      return { ...verdict, outcome: 'ignored' };
+    }
     if (!verdict.refusal || this.#host.isTrusted(current.endpoint)) return verdict;
     // a mark from outside the list is just a 503
     return { ...verdict, outcome: 'failure', refusal: false };

@@ -53,6 +53,8 @@ const BROKEN_CONNECTIONS = new Set([
   'UND_ERR_HEADERS_TIMEOUT',
   'UND_ERR_BODY_TIMEOUT',
 ]);
+/** The least that a refusal of ours asks for. */
+const SHORTEST_WAIT_MS = 100;
 /** Wrapped errors are followed this far: `fetch failed` has its reason in `cause`, and so have AxiosErrors. */
 const DEEPEST_CAUSE = 5;
 
@@ -100,7 +102,12 @@ function statusOf(value: unknown): { status: number; headers: unknown } | undefi
 export function verdictOfStatus(status: number, headers?: unknown): Verdict {
   if (status === 429) return { outcome: 'ignored', status, retriable: false };
   if (isMarked(headers)) {
-    return { outcome: 'ignored', refusal: true, status, retryAfterMs: retryAfterIn(headers) };
+    return {
+      outcome: 'ignored',
+      refusal: true,
+      status,
+      retryAfterMs: unrounded(retryAfterIn(headers)),
+    };
   }
   if (status < 500) return { outcome: 'success', status };
   return {
@@ -108,6 +115,15 @@ export function verdictOfStatus(status: number, headers?: unknown): Verdict {
     status,
     retryAfterMs: status === 503 ? retryAfterIn(headers) : undefined,
   };
+}
+
+/**
+ * Our servers mean times from 100 ms on, and round them up to whole seconds: to be left alone for 1 s may mean 100 ms.
+ * Taken at their word, one refusal would send a node's whole share to the others for a second, and these over their limit.
+ */
+function unrounded(retryAfterMs: number | undefined): number | undefined {
+  if (retryAfterMs === undefined || retryAfterMs < 1000) return retryAfterMs;
+  return Math.max(SHORTEST_WAIT_MS, retryAfterMs - 1000);
 }
 
 function isMarked(headers: unknown): boolean {

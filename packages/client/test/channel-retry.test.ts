@@ -238,7 +238,7 @@ describe('refusals', () => {
     let n = 0;
     nodes.a = (attempt) => (n++ === 0 ? refusal('2')(attempt) : 'later');
     const end = call(POST);
-    await clock.advanceMsAsync(1999);
+    await clock.advanceMsAsync(999); // 2 s on the wire: between one and two
     expect(tries.join('')).toBe('a');
     await clock.advanceMsAsync(1);
     expect(await end).toBe('later');
@@ -364,6 +364,47 @@ describe('time', () => {
     }
     expect(channel.endpoints()[0]).toMatchObject({ failures: 0, recentErrors: 0 });
     expect(state('a')).toBe('closed');
+  });
+
+  it("makes a 504 of a node that was hurried by a carried deadline nobody's failure", async () => {
+    const { call, nodes, channel } = virtualChannel('a', { errorCost: true });
+    nodes.a = () => ({ status: 504 });
+    for (let i = 0; i < 50; i++) await call({ carriedTimeoutMs: 30 });
+    expect(channel.endpoints()[0]).toMatchObject({ failures: 0, recentErrors: 0 });
+    await call();
+    expect(channel.endpoints()[0]).toMatchObject({ failures: 1, recentErrors: 1 });
+  });
+
+  it('follows a try to another origin: its breaker is asked, its end is its own', async () => {
+    const { call, nodes, channel, clock } = virtualChannel('ab', { errorCost: true });
+    nodes.a = async (attempt) => {
+      clock.advanceMs(20);
+      const next = attempt.redirected('http://c/x');
+      expect(next.endpoint.url.origin).toBe('http://c');
+      expect(channel.endpoints().map(({ inflight }) => inflight)).toEqual([0, 0, 1]);
+      clock.advanceMs(30);
+      throw Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
+    };
+    expect(await endOf(call({ method: 'POST' }))).toMatchObject({ code: 'ECONNREFUSED' });
+    expect(channel.endpoints()).toMatchObject([
+      { origin: 'http://a', state: 'closed', failures: 0, meanLatencyUs: 20_000 },
+      { origin: 'http://b', calls: 0 }, // a POST that was sent on is not begun again
+      { origin: 'http://c', state: 'open', reason: 'refused', failures: 1, inflight: 0 },
+    ]);
+    nodes.a = (attempt) => attempt.redirected('http://c/x');
+    nodes.b = nodes.a;
+    expect(await endOf(call({ method: 'POST' }))).toMatchObject({ code: 'ERR_NO_ENDPOINT' });
+  });
+
+  it('counts an answer that broke off after its headers, once, unless the call was cancelled', async () => {
+    const { call, nodes, channel, attempts } = virtualChannel('a', { errorCost: true });
+    nodes.a = () => 'headers';
+    await call();
+    attempts[0]?.brokeOff(Object.assign(new Error(), { code: 'ECONNRESET' }));
+    expect(channel.endpoints()[0]).toMatchObject({ calls: 1, failures: 1, recentErrors: 1 });
+    await call();
+    attempts[1]?.brokeOff(new DOMException('enough', 'AbortError'));
+    expect(channel.endpoints()[0]).toMatchObject({ calls: 2, failures: 1 });
   });
 
   it.each([0, -5])('fails at once when the carried deadline is %d', async (carriedTimeoutMs) => {

@@ -127,7 +127,7 @@ describe('what was thrown', () => {
     {
       it: 'an AxiosError for a refusal',
       error: coded('ERR_BAD_RESPONSE', { response: { status: 503, headers: marked } }),
-      verdict: { outcome: 'ignored', refusal: true, status: 503, retryAfterMs: 2000 },
+      verdict: { outcome: 'ignored', refusal: true, status: 503, retryAfterMs: 1000 },
     },
     {
       it: 'an unknown error',
@@ -177,12 +177,17 @@ describe('what was answered', () => {
     {
       it: 'a refusal by fetch',
       value: new Response('', { status: 503, headers: marked }),
-      verdict: { outcome: 'ignored', refusal: true, status: 503, retryAfterMs: 2000 },
+      verdict: { outcome: 'ignored', refusal: true, status: 503, retryAfterMs: 1000 },
     },
     {
       it: 'a refusal with another mark',
       value: { status: 503, headers: { 'x-bd-error-code': '112' } },
       verdict: { outcome: 'failure', status: 503 },
+    },
+    {
+      it: 'a refusal that asks for the shortest time there is on the wire: rounded up from 100 ms, perhaps',
+      value: { status: 503, headers: { ...marked, 'retry-after': '1' } },
+      verdict: { outcome: 'ignored', refusal: true, status: 503, retryAfterMs: 100 },
     },
     {
       it: 'a quota: never moved, marked or not',

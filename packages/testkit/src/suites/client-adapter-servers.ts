@@ -116,7 +116,7 @@ export const status =
   };
 
 /** Refuses as an elimit server does. */
-export const refuse = (retryAfterSeconds = 1): http.RequestListener =>
+export const refuse = (retryAfterSeconds = 2): http.RequestListener =>
   status(503, { 'x-bd-error-code': '2004', 'retry-after': String(retryAfterSeconds) });
 
 /** Kills the connection without an answer. */

@@ -488,7 +488,7 @@ const CASES: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   },
 
   'keeps the total over all tries, pauses included': async (bench) => {
-    const nodes = [await bench.start(refuse(1)), await bench.start(refuse(1))];
+    const nodes = [await bench.start(refuse(2)), await bench.start(refuse(2))];
     const subject = bench.open({
       nodes: nodes.map(({ url }) => url),
       timeoutMs: 800,
@@ -504,7 +504,7 @@ const CASES: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   },
 
   'ends a pause before the next try when the caller cancels': async (bench) => {
-    const full = await bench.start(refuse(1));
+    const full = await bench.start(refuse(2));
     const subject = bench.open({ nodes: [full.url] });
     const control = new AbortController();
     const call = errorOf(subject.request({ url: '/', signal: control.signal }));
