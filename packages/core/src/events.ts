@@ -49,17 +49,23 @@ export interface WarningEvent {
 /** All that is told through `onEvent`. */
 export type ElimitEvent = RejectEvent | BreakerEvent | ModeEvent | ConfigureEvent | WarningEvent;
 
-/** Hears events. Called after the state has changed; what it throws is swallowed, since no call may fail for it. */
+/** Hears events. Called after the state has changed; what it throws, or rejects with, is swallowed, since no call may fail for it. */
 export type OnEvent = (event: ElimitEvent) => void;
 
 /** A listener whose exceptions reach nobody. */
 export function quiet(onEvent: OnEvent | undefined): OnEvent | undefined {
   if (onEvent === undefined) return undefined;
-  return (event) => {
-    try {
-      onEvent(event);
-    } catch {
-      // swallowed on purpose: no call may fail for a listener
-    }
-  };
+  return (event) => tell(onEvent, event);
 }
+
+/** Calls a listener whose exceptions reach nobody, an async one's rejections neither. */
+export function tell<News>(listener: (news: News) => unknown, news: News): void {
+  try {
+    const told = listener(news) as Partial<PromiseLike<unknown>> | undefined | null;
+    if (typeof told?.then === 'function') told.then(undefined, swallow);
+  } catch {
+    // swallowed on purpose: no call may fail for a listener
+  }
+}
+
+function swallow(): void {}

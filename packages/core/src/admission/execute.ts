@@ -1,5 +1,5 @@
 import { BreakerOpenError, RejectedError, rejected, TimeoutError } from '../errors.js';
-import { knownKeys, numberIn, objectOf, oneOf } from '../options.js';
+import { having, knownKeys, numberIn, objectOf, oneOf } from '../options.js';
 import type { Outcome } from '../outcome.js';
 import type { TimerHandle, Timers } from '../timers.js';
 import { onAbort } from './on-abort.js';
@@ -80,7 +80,8 @@ function checked(options: ExecuteOptions): ExecuteOptions {
   knownKeys('execute', options, KNOWN);
   if (timeoutMs !== undefined) numberIn('execute.timeoutMs', timeoutMs, 0, Number.MAX_SAFE_INTEGER);
   if (priority !== undefined) oneOf('execute.priority', priority, PRIORITIES);
-  if (signal !== undefined) objectOf('execute.signal', signal);
+  if (signal !== undefined)
+    having('execute.signal', signal, ['addEventListener', 'throwIfAborted']);
   return options;
 }
 

@@ -23,6 +23,7 @@ import type { Outcome } from '../outcome.js';
 import { type Random, systemRandom } from '../random.js';
 import { systemTimers, type Timers } from '../timers.js';
 import { type CallContext, type ExecuteOptions, executeGuarded } from './execute.js';
+import { ForeignLimiter } from './foreign-limiter.js';
 import { LoopRule, type LoopTurn } from './loop-rule.js';
 import {
   CallPermit,
@@ -40,7 +41,7 @@ import { processRegistry, type Registry, type SnapshotSource } from './registry.
 export interface AcquireOptions {
   /**
    * Time until the call's own deadline, counted from `arrivedUs`, in milliseconds. 0 and less: it has passed, and the call is
-   * refused at once. NaN is taken as absent. A deadline decides about its own call only: a refusal by it teaches no engine.
+   * refused at once. NaN, and what is no number, is taken as absent. A deadline decides about its own call only: a refusal by it teaches no engine.
    */
   readonly timeoutMs?: number | undefined;
   /** @default 'default' */
@@ -161,6 +162,9 @@ export class CallGuard implements Guard, Issuer {
   // moves when configured
   #limit: MaxConcurrency;
   #parsed: ParsedMaxConcurrency;
+  /** What was built, or given: its options, estimates and flags. */
+  #engine: Limiter;
+  /** The same, asked and taught at every call: if it is somebody else's, what it throws is kept from the calls. */
   #limiter: Limiter;
   #dryRun: boolean;
   /** The most that an adaptive engine may ever set; 0 for an engine whose limit is someone's word. */
@@ -194,8 +198,9 @@ export class CallGuard implements Guard, Issuer {
     this.#parsed = parseMaxConcurrency(resolved.limit);
     this.#dryRun = resolved.dryRun;
     const nowUs = this.#clock.nowUs();
-    this.#limiter = createLimiter(this.#parsed, { random: this.#random, nowUs });
-    this.#ceiling = ceilingOf(this.#limiter);
+    this.#engine = createLimiter(this.#parsed, { random: this.#random, nowUs });
+    this.#limiter = shielded(this.#engine, this.#parsed);
+    this.#ceiling = ceilingOf(this.#engine);
     this.#meter = new RateMeter(nowUs);
     this.#latencies.roll(nowUs);
     this.#refusals = new Refusals(
@@ -219,12 +224,15 @@ export class CallGuard implements Guard, Issuer {
     return this.#clock.nowUs();
   }
 
-  tryAcquire(options: AcquireOptions = NOTHING_KNOWN): Entry {
+  tryAcquire(options?: AcquireOptions | null): Entry {
     const nowUs = this.#clock.nowUs();
-    const { arrivedUs: stamp = nowUs, timeoutMs, priority: asked } = options;
-    const arrivedUs = stamp > nowUs || Number.isNaN(stamp) ? nowUs : stamp;
+    const { arrivedUs: stamp, timeoutMs, priority: asked } = options ?? NOTHING_KNOWN;
+    // neither in the future nor at no time at all, and a number: what is no use counts as absent
+    const arrivedUs =
+      typeof stamp === 'number' && stamp <= nowUs && stamp > -Infinity ? stamp : nowUs;
     const priority = asked === 'critical' || asked === 'sheddable' ? asked : 'default';
-    const remainingUs = timeoutMs === undefined ? Infinity : leftUs(timeoutMs, nowUs - arrivedUs);
+    const remainingUs =
+      typeof timeoutMs === 'number' ? leftUs(timeoutMs, nowUs - arrivedUs) : Infinity;
 
     const server = this.#server;
     let ofServer: Verdict = ADMIT;
@@ -309,7 +317,7 @@ export class CallGuard implements Guard, Issuer {
       qps: this.#meter.finishedPerSecond(nowUs),
       oldestInflightMs: oldest === undefined ? 0 : Math.max(0, nowUs - oldest.arrivedUs) / 1000,
       loopDelayMs: this.#loop.delayMs(nowUs),
-      estimates: estimatesOf(this.#limiter) ?? null,
+      estimates: estimatesOf(this.#engine) ?? null,
     };
   }
 
@@ -338,7 +346,7 @@ export class CallGuard implements Guard, Issuer {
         meaning: 'decides and counts, but lets every call through',
         live: true,
       },
-      ...(configurableOf(this.#limiter)?.flags() ?? []),
+      ...(configurableOf(this.#engine)?.flags() ?? []),
     ];
   }
 
@@ -349,7 +357,10 @@ export class CallGuard implements Guard, Issuer {
     this.#takeBack(permit, nowUs);
     this.#meter.finished++;
     const ownUs = nowUs - permit.arrivedUs;
-    const latencyUs = excludedUs > 0 ? Math.max(0, Math.floor(ownUs - excludedUs)) : ownUs;
+    const latencyUs =
+      typeof excludedUs === 'number' && excludedUs > 0
+        ? Math.max(0, Math.floor(ownUs - excludedUs))
+        : ownUs;
     switch (outcome) {
       case 'success':
         this.#success++;
@@ -365,6 +376,11 @@ export class CallGuard implements Guard, Issuer {
       case 'ignored':
         this.#ignored++;
         break;
+      default: // no outcome at all, from untyped code: it cannot say how its call went
+        this.#ignored++;
+        if (epoch === this.#epoch)
+          this.#limiter.record('ignored', latencyUs, nowUs, permit.inflight);
+        return;
     }
     if (epoch === this.#epoch) this.#limiter.record(outcome, latencyUs, nowUs, permit.inflight);
   }
@@ -497,17 +513,23 @@ export class CallGuard implements Guard, Issuer {
 
   #setLimit(limit: MaxConcurrency): void {
     const parsed = parseMaxConcurrency(limit);
-    const standing = sameEngine(this.#parsed, parsed) ? configurableOf(this.#limiter) : undefined;
+    const standing = sameEngine(this.#parsed, parsed) ? configurableOf(this.#engine) : undefined;
     if (standing !== undefined) standing.configure(parsed.given);
-    else if (parsed.engine !== 'custom' || parsed.limiter !== this.#limiter) {
-      this.#limiter = createLimiter(parsed, { random: this.#random, nowUs: this.#clock.nowUs() });
+    else if (parsed.engine !== 'custom' || parsed.limiter !== this.#engine) {
+      this.#engine = createLimiter(parsed, { random: this.#random, nowUs: this.#clock.nowUs() });
+      this.#limiter = shielded(this.#engine, parsed);
       this.#epoch++;
     }
-    this.#ceiling = ceilingOf(this.#limiter);
+    this.#ceiling = ceilingOf(this.#engine);
     this.#reserves.forget();
     this.#parsed = parsed;
     this.#limit = limit;
   }
+}
+
+/** Our own engines do not throw, and need not pay for it. */
+function shielded(engine: Limiter, { engine: kind }: ParsedMaxConcurrency): Limiter {
+  return kind === 'custom' || kind === 'registered' ? new ForeignLimiter(engine) : engine;
 }
 
 function ceilingOf(limiter: Limiter): number {
