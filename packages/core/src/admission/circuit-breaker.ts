@@ -13,7 +13,7 @@ import {
 import { type BreakerOptions, createBreaker } from '../breaker/create.js';
 import { type Clock, systemClock } from '../clock.js';
 import { BreakerOpenError, TimeoutError, withoutStack } from '../errors.js';
-import { type OnEvent, quiet } from '../events.js';
+import { type OnEvent, quiet, tell } from '../events.js';
 import type { BreakerSnapshot } from '../metrics/snapshot.js';
 import {
   type FlagSnapshot,
@@ -30,6 +30,7 @@ import { type Random, systemRandom } from '../random.js';
 import { systemTimers, type TimerHandle, type Timers } from '../timers.js';
 import { isOwnRefusal, outcomeOfError, outcomeOfValue } from './call-outcome.js';
 import { type CallContext, call, LazyContext } from './execute.js';
+import { onAbort } from './on-abort.js';
 import { processRegistry, type Registry, type SnapshotSource } from './registry.js';
 
 /** What a breaker is besides its numbers. */
@@ -330,7 +331,7 @@ export class CircuitBreaker implements SnapshotSource {
       const end = (outcome: Outcome): void => {
         isOver = true;
         if (timer !== undefined) this.#timers.clearTimeout(timer);
-        signal?.removeEventListener('abort', aborted);
+        forgetSignal?.();
         this.#record(outcome, token, startUs);
       };
       const cut = (outcome: Outcome, reason: unknown): void => {
@@ -340,17 +341,19 @@ export class CircuitBreaker implements SnapshotSource {
         reject(reason);
         context.end(reason);
       };
-      // `AbortSignal.timeout` is the caller's way to say that the answer took too long
-      const aborted = (): void =>
-        cut(isTimeout(signal?.reason) ? 'failure' : 'abandoned', signal?.reason);
-
       if (timeoutMs < Number.POSITIVE_INFINITY) {
         timer = this.#timers.setTimeout(() => {
           timer = undefined;
           cut('failure', new TimeoutError(this.name, timeoutMs));
         }, timeoutMs);
       }
-      signal?.addEventListener('abort', aborted, { once: true });
+      // `AbortSignal.timeout` is the caller's way to say that the answer took too long
+      const forgetSignal =
+        signal === undefined
+          ? undefined
+          : onAbort(signal, () =>
+              cut(isTimeout(signal.reason) ? 'failure' : 'abandoned', signal.reason),
+            );
 
       const work = call(fn, context);
       const ended = (outcome: Outcome): void => {
@@ -411,13 +414,8 @@ export class CircuitBreaker implements SnapshotSource {
   }
 
   #tell(event: BreakerEventName, cause: string, forMs: number): void {
-    for (const listener of this.#listeners[event]) {
-      try {
-        listener({ name: this.name, cause, forMs });
-      } catch {
-        // swallowed on purpose: no call may fail for a listener
-      }
-    }
+    for (const listener of this.#listeners[event])
+      tell(listener, { name: this.name, cause, forMs });
   }
 }
 
@@ -429,7 +427,8 @@ export function createCircuitBreaker(options: CircuitBreakerOptions = {}): Circu
 function checkedCall<F>(options: BreakerCallOptions<F>): BreakerCallOptions<F> {
   const { signal, timeoutMs, fallback } = objectOf('execute options', options);
   checkedTimeout('execute.timeoutMs', timeoutMs);
-  if (signal !== undefined) having('execute.signal', signal, ['addEventListener']);
+  if (signal !== undefined)
+    having('execute.signal', signal, ['addEventListener', 'throwIfAborted']);
   if (fallback !== undefined) functionOf('execute.fallback', fallback);
   return options;
 }

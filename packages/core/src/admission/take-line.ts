@@ -1,6 +1,7 @@
 import { type Rejection, rejected } from '../errors.js';
 import { numberIn } from '../options.js';
 import type { TimerHandle, Timers } from '../timers.js';
+import { onAbort } from './on-abort.js';
 import type { TakeOptions } from './rate-contract.js';
 
 /** Thrown at those who wait when what they wait for is closed. */
@@ -71,7 +72,7 @@ export class TakeLine {
       const leave = (): void => {
         if (!this.#places.delete(place)) return;
         this.#asked -= n;
-        signal?.removeEventListener('abort', aborted);
+        forgetSignal?.();
         if (deadline !== undefined) this.#timers.clearTimeout(deadline);
       };
       const giveUp = (reason: Error): void => {
@@ -79,12 +80,12 @@ export class TakeLine {
         reject(reason);
         left();
       };
-      const aborted = (): void => giveUp(signal?.reason as Error); // whatever it is, it is the caller's own
       const place: Place = { n, resolve, reject, leave };
       if (this.#places.size === 0) this.#asked = 0;
       this.#places.add(place);
       this.#asked += n;
-      signal?.addEventListener('abort', aborted, { once: true });
+      const forgetSignal =
+        signal === undefined ? undefined : onAbort(signal, () => giveUp(signal.reason as Error)); // whatever it is, it is the caller's own
       if (maxWaitMs < Number.POSITIVE_INFINITY) {
         deadline = this.#timers.setTimeout(() => giveUp(late()), maxWaitMs);
       }
