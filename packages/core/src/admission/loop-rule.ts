@@ -46,6 +46,7 @@ export class LoopRule {
   #shortTurns = 0;
 
   observe({ turnUs, idled, peak, ended }: GuardedTurn, limit: number, nowUs: number): void {
+    if (!(turnUs >= 0 && turnUs < Number.POSITIVE_INFINITY)) return; // would stay in the mean
     // weighed by time: a turn counts for as long as it lasted
     const gapUs = Math.max(turnUs, Math.min(nowUs - this.#seenUs, MEAN_OVER_US));
     this.#meanTurnUs += (1 - Math.exp(-gapUs / MEAN_OVER_US)) * (turnUs - this.#meanTurnUs);
