@@ -1,5 +1,6 @@
 // Type-checks every ```ts block of the README files and docs/, each as a module of its own, with the names of
-// scripts/docs-globals.d.ts in scope; and finds links to files that are not there.
+// scripts/docs-globals.d.ts in scope; finds links to files that are not there; and holds the tables of docs/errors.md
+// against the codes in the sources.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -39,7 +40,8 @@ writeFileSync(
       noUnusedLocals: false,
       noUnusedParameters: false,
       verbatimModuleSyntax: false,
-      lib: ['es2023', 'dom'],
+      // one undici for a block and for what it calls, as a reader has
+      paths: { undici: [join(root, 'packages/fetch/node_modules/undici/index.d.ts')] },
     },
     include: ['*.ts', join(root, 'scripts/docs-globals.d.ts')],
   }),
@@ -56,7 +58,28 @@ for (const line of stdout.split('\n').filter(Boolean)) {
   console.error(from ? `${from.page}:${from.line + Number(match[2])}: ${match[4]}` : line);
 }
 console.log(`docs: ${origin.size} blocks on ${pages.length} pages`);
+broken += checkCodes();
 process.exitCode = status !== 0 || broken > 0 ? 1 : 0;
+
+/** Every code that a package gives out stands in a table of docs/errors.md, and no other does. */
+function checkCodes() {
+  // read here, made elsewhere: by axios and by Node
+  const others = new Set(['ERR_CANCELED', 'ERR_STREAM_PREMATURE_CLOSE']);
+  const sources = ['packages/*/src/*.ts', ':!packages/bench', ':!packages/testkit'];
+  const grep = ['grep', '--untracked', '-hoE', "'(ERR|WARN)_[A-Z_]+'", '--', ...sources];
+  const { stdout: found } = spawnSync('git', grep, { cwd: root, encoding: 'utf8' });
+  const made = new Set(found.replaceAll("'", '').split('\n').filter(Boolean));
+  const page = readFileSync(join(root, 'docs/errors.md'), 'utf8');
+  const listed = new Set(Array.from(page.matchAll(/^\| `((?:ERR|WARN)_\w+)`/gm), (row) => row[1]));
+  const missing = [...made].filter((code) => !listed.has(code) && !others.has(code));
+  const stale = [...listed].filter((code) => !made.has(code));
+  for (const code of missing) console.error(`docs/errors.md: ${code} is missing`);
+  for (const code of stale) console.error(`docs/errors.md: no source has ${code}`);
+  console.log(
+    `codes: ${listed.size} on docs/errors.md, ${made.size} in the sources, others’ included`,
+  );
+  return missing.length + stale.length;
+}
 
 function listPages() {
   const { stdout: listed } = spawnSync(
