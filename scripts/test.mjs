@@ -1,7 +1,7 @@
 // Runs the whole jest suite and ends with the plain line that counts: N passed, N failed, N skipped.
 // Arguments go to jest: npm test -- --selectProjects core. In CI a skipped test is a failure: there everything can be had.
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -21,6 +21,11 @@ try {
     // jest prints its JSON on stdout too; people read the report on stderr
     { stdio: ['ignore', 'ignore', 'inherit'] },
   );
+  if (!existsSync(file)) {
+    // jest itself came to an end: something outside of a test threw, and its report stands above
+    console.log('0 passed, 1 failed');
+    process.exit(1);
+  }
   const results = JSON.parse(readFileSync(file, 'utf8'));
   const skipped = results.numPendingTests + results.numTodoTests;
   const failed = results.numFailedTests + results.numRuntimeErrorTestSuites;
