@@ -8,10 +8,16 @@ export interface LoopTurn {
 
 /** A turn may be long from here on: every new request waits half of it before it is seen. */
 const LONG_TURN_US = 20_000;
+/**
+ * Calls that wait together work together, in one turn, and the loop sleeps while they wait: turns of some tens of
+ * milliseconds with sleep in between do the most work. Where the mean turn is longer than this, new requests stay
+ * unread until their clients have left, sleep or not.
+ */
+const VERY_LONG_TURN_US = 100_000;
 /** Fewer calls than this never make a turn too long: a handler that takes 50 ms is slow, not one of too many. */
 const FEW_CALLS = 4;
 const SHORT_TURN_US = 10_000;
-/** One long turn is a pause (a collection, a big parse), not a state. */
+/** One long turn is a pause (a collection, a big parse), two are bad luck: not a state. */
 const LONG_TURNS_IN_A_ROW = 3;
 /** The most that one turn takes away, as a share of what was in flight. */
 const DEEPEST_CUT = 0.5;
@@ -43,6 +49,7 @@ export class LoopRule {
   #seenUs = 0;
   #meanTurnUs = 0;
   #longTurns = 0;
+  #veryLongTurns = 0;
   #shortTurns = 0;
 
   observe({ turnUs, idled, peak, ended }: GuardedTurn, limit: number, nowUs: number): void {
@@ -51,8 +58,16 @@ export class LoopRule {
     const gapUs = Math.max(turnUs, Math.min(nowUs - this.#seenUs, MEAN_OVER_US));
     this.#meanTurnUs += (1 - Math.exp(-gapUs / MEAN_OVER_US)) * (turnUs - this.#meanTurnUs);
     this.#seenUs = nowUs;
-    if (idled) this.#letGo(limit);
-    else if (turnUs > LONG_TURN_US) this.#tighten(turnUs, peak, ended);
+    // short turns, and sleep, lie in between: that there is a state is told by the mean, which weighs by time
+    const waitsLong = this.#meanTurnUs > VERY_LONG_TURN_US;
+    if (!waitsLong) this.#veryLongTurns = 0;
+    if (waitsLong && turnUs > VERY_LONG_TURN_US) {
+      if (++this.#veryLongTurns >= LONG_TURNS_IN_A_ROW) {
+        this.#cut(turnUs, VERY_LONG_TURN_US, peak, ended);
+      }
+    } else if (idled) {
+      if (!waitsLong) this.#letGo(limit);
+    } else if (turnUs > LONG_TURN_US) this.#tighten(turnUs, peak, ended);
     else this.#hold(turnUs, limit);
   }
 
@@ -73,8 +88,13 @@ export class LoopRule {
   #tighten(turnUs: number, peak: number, ended: number): void {
     this.#shortTurns = 0;
     this.#longTurns++;
-    const excess = Math.floor(ended - Math.max(FEW_CALLS, (ended * LONG_TURN_US) / turnUs));
-    if (this.#longTurns < LONG_TURNS_IN_A_ROW || excess < 1 || peak > this.cap) return;
+    if (this.#longTurns >= LONG_TURNS_IN_A_ROW) this.#cut(turnUs, LONG_TURN_US, peak, ended);
+  }
+
+  #cut(turnUs: number, properUs: number, peak: number, ended: number): void {
+    this.#shortTurns = 0;
+    const excess = Math.floor(ended - Math.max(FEW_CALLS, (ended * properUs) / turnUs));
+    if (excess < 1 || peak > this.cap) return;
     this.cap = Math.max(1, Math.ceil(peak * DEEPEST_CUT), peak - excess);
   }
 

@@ -90,6 +90,18 @@ describe('the loop rule', () => {
     expect(guard.maxConcurrency).toBe(1000);
   });
 
+  it('cuts very long turns even if the loop sleeps in between, once they are the state', () => {
+    const { guard, permits, turn } = make(60);
+    const caps: number[] = [];
+    for (let i = 0; i < 12; i++) {
+      turn(4_000 * permits.length, permits.length, true); // each call works for 4 ms, all in one turn
+      turn(1_000, 0);
+      caps.push(guard.maxConcurrency);
+    }
+    // two are pauses; 240 ms: half; 120 ms: 25 of 30 fit into 100; 100 ms is not very long
+    expect(caps).toEqual([1000, 1000, 30, 30, 25, 25, 26, 25, 25, 26, 25, 25]);
+  });
+
   it('climbs a step in four short turns, and a quarter for every turn in which the loop slept', () => {
     const { guard, turn } = make(100);
     for (let i = 0; i < 3; i++) turn(40_000, 100);
