@@ -14,6 +14,7 @@ try {
       '--disable-warning=ExperimentalWarning',
       '--experimental-vm-modules',
       'node_modules/jest/bin/jest.js',
+      '--testTimeout=60000', // a bound against hanging, not a measure
       '--json',
       `--outputFile=${file}`,
       ...process.argv.slice(2),

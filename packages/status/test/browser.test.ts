@@ -38,6 +38,7 @@ inABrowser('status pages in a real browser', () => {
     server = await listen((req, res) => pages(req, res));
     browser = await chromium.launch({ executablePath: executablePath as string, args: QUIET });
     page = await browser.newPage();
+    page.setDefaultTimeout(50_000);
     page.on('console', (message) => {
       if (message.type() === 'error' || message.type() === 'warning') errors.push(message.text());
     });
@@ -62,14 +63,14 @@ inABrowser('status pages in a real browser', () => {
     await page.waitForFunction(
       `document.querySelector('[data-path="guard:GET /search:inflight"]').getAttribute('d')`,
     );
-  }, 30_000);
+  });
 
   it('takes in a guard that came later', async () => {
     await page.goto(`${server.url}/status`);
     const late = createGuard({ limit: 1, name: 'late', registry });
     await page.waitForSelector('[data-value="guard:late:inflight"]');
     expect(late.inflight).toBe(0);
-  }, 30_000);
+  });
 
   it('changes a flag, which takes effect', async () => {
     await page.goto(`${server.url}/flags`);
@@ -84,14 +85,14 @@ inABrowser('status pages in a real browser', () => {
     expect(guard.maxConcurrency).toBe(9);
     // the refusal is a 400, which a browser writes to its console
     expect(errors.splice(0).filter((text) => !text.includes('400'))).toEqual([]);
-  }, 30_000);
+  });
 
   it('runs nothing that a name brings', async () => {
     await page.goto(`${server.url}/status`);
     expect(await page.getByText('<img src=x onerror="window.hit=1">').count()).toBe(1);
     expect(await page.evaluate("'hit' in window")).toBe(false);
     expect(mischief.inflight).toBe(0);
-  }, 30_000);
+  });
 
   it('is whole without scripts', async () => {
     const context = await browser.newContext({ javaScriptEnabled: false });
@@ -100,7 +101,7 @@ inABrowser('status pages in a real browser', () => {
     expect(await plain.locator('article').count()).toBeGreaterThanOrEqual(2);
     expect(await plain.getByRole('navigation').count()).toBe(1);
     await context.close();
-  }, 30_000);
+  });
 
   it('fits a phone, in the dark too', async () => {
     const context = await browser.newContext({
@@ -114,7 +115,7 @@ inABrowser('status pages in a real browser', () => {
       expect(wide).toBeLessThanOrEqual(360);
     }
     await context.close();
-  }, 30_000);
+  });
 
   it('wrote no error to the console', () => {
     expect(errors).toEqual([]);
