@@ -32,6 +32,7 @@ import {
   UseGuards,
   UseInterceptors,
 } from '@nestjs/common';
+import { APP_GUARD } from '@nestjs/core';
 import { catchError, NEVER, type Observable, of, startWith } from 'rxjs';
 import request from 'supertest';
 import {
@@ -63,10 +64,12 @@ async function serve(
   options: ElimitRootOptions = {},
   more: ModuleMetadata = {},
   platform: 'express' | 'fastify' = 'express',
+  after: Type[] = [],
 ): Promise<string> {
   @Module({
     imports: [
       ElimitModule.forRoot({ registry, onEvent: (event) => events.push(event), ...options }),
+      ...after,
     ],
     controllers,
     ...more,
@@ -412,6 +415,23 @@ describe('guards', () => {
     const url = await serve([Twice]);
     await request(url).get('/').expect(200, 'once');
     expect(guards().guardOf('Twice.get').snapshot()).toMatchObject({ admitted: 1, inflight: 0 });
+  });
+
+  it('stand in front of the global guards of modules that are imported after it', async () => {
+    const asked: string[] = [];
+    const asking = (name: string) => ({
+      provide: APP_GUARD,
+      useValue: { canActivate: () => asked.push(name) > 0 },
+    });
+    @Module({ providers: [asking('later import')] })
+    class Auth {}
+    await serve([Read], {}, { providers: [asking('root')] }, 'express', [Auth]);
+    const free = guards().guardOf('Read.list');
+    expect(fill(free)).toBe(9);
+    await request(app?.getHttpServer() as Server)
+      .get('/')
+      .expect(503);
+    expect(asked).toEqual(['root']);
   });
 
   it('work by hand without the module', async () => {
