@@ -99,7 +99,7 @@ describe('the loop rule', () => {
       caps.push(guard.maxConcurrency);
     }
     // two are pauses; 240 ms: half; 120 ms: 25 of 30 fit into 100; 100 ms is not very long
-    expect(caps).toEqual([1000, 1000, 30, 30, 25, 25, 26, 25, 25, 26, 25, 25]);
+    expect(caps).toEqual([1000, 1000, 30, 30, 25, 25, 25, 25, 26, 26, 25, 25]);
   });
 
   it('climbs a step in four short turns, and a quarter for every turn in which the loop slept', () => {
