@@ -25,6 +25,7 @@ export {
   type RateLimitOptions,
   type RateRefusal,
   signalOf,
+  timeLeftOf,
   writeRejection,
 } from '@elimit/node-http';
 export { limit } from './limit.js';

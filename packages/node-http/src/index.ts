@@ -28,4 +28,5 @@ export { type RateLimitAdapter, type RateVerdict, RequestRateLimit } from './rat
 export type { ProxyTrust } from './rate-limit-warnings.js';
 export { giveEarly, type KeyGiver } from './request-keys.js';
 export { ClientGoneError, signalOf } from './signal-of.js';
+export { timeLeftOf } from './time-left.js';
 export { type WriteRejectionOptions, writeRejection } from './write-rejection.js';
