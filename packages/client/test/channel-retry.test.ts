@@ -377,7 +377,7 @@ describe('time', () => {
 
   it('follows a try to another origin: its breaker is asked, its end is its own', async () => {
     const { call, nodes, channel, clock } = virtualChannel('ab', { errorCost: true });
-    nodes.a = async (attempt) => {
+    nodes.a = (attempt) => {
       clock.advanceMs(20);
       const next = attempt.redirected('http://c/x');
       expect(next.endpoint.url.origin).toBe('http://c');

@@ -1,0 +1,154 @@
+import { type Channel, type ChannelOptions, createChannel, elimitInterceptor } from '@elimit/fetch';
+import {
+  closedPort,
+  hang,
+  ok,
+  refuse,
+  reset,
+  startTestServer,
+  status,
+  type TestServer,
+} from '@elimit/testkit';
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { Agent, type Dispatcher, request } from 'undici';
+
+let group = 0;
+let ends: (() => unknown)[];
+
+beforeEach(() => {
+  group += 1;
+  ends = [];
+});
+afterEach(async () => {
+  for (const end of ends.toReversed()) await end();
+});
+
+async function start(handler = ok): Promise<TestServer> {
+  const server = await startTestServer(handler);
+  ends.push(() => server.stop());
+  return server;
+}
+
+function open(options: ChannelOptions): { dispatcher: Dispatcher; channel: Channel } {
+  const channel = createChannel({
+    name: 'search',
+    connectionGroup: `interceptor ${group}`,
+    random: () => 0,
+    timeoutMs: 5000,
+    connectTimeoutMs: 1000,
+    ...options,
+  });
+  const agent = new Agent();
+  ends.push(
+    () => channel.close(),
+    () => agent.destroy(),
+  );
+  return { dispatcher: agent.compose(elimitInterceptor(channel)), channel };
+}
+
+async function until(what: string, check: () => boolean): Promise<void> {
+  const endMs = performance.now() + 10_000;
+  while (!check()) {
+    if (performance.now() > endMs) throw new Error(`not yet: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+it('a URL with the channel’s name goes to its nodes, past one that is down and one that refuses', async () => {
+  const full = await start(refuse());
+  const good = await start((_request, response) => {
+    response.writeHead(201, { 'x-a': 'b' }).end('made');
+  });
+  const { dispatcher, channel } = open({ nodes: [await closedPort(), full.url, good.url] });
+  const answer = await request('http://search/items?q=1', {
+    dispatcher,
+    method: 'POST',
+    body: 'x',
+  });
+  expect(answer.statusCode).toBe(201);
+  expect(answer.headers['x-a']).toBe('b');
+  expect(await answer.body.text()).toBe('made');
+  expect(good.seen[0]).toMatchObject({ url: '/items?q=1', method: 'POST', body: 'x' });
+  expect(good.seen[0]?.headers.host).toBe(`127.0.0.1:${good.port}`);
+  expect(Number(good.seen[0]?.headers['x-request-timeout-ms'])).toBeGreaterThan(0);
+  expect(channel.endpoints().map(({ state, refusals }) => [state, refusals])).toEqual([
+    ['open', 0],
+    ['closed', 1],
+    ['closed', 0],
+  ]);
+});
+
+it('other URLs go where they say, guarded by their origin', async () => {
+  const other = await start(status(500));
+  const { dispatcher, channel } = open({ unlisted: true });
+  expect((await request(`${other.url}/x`, { dispatcher })).statusCode).toBe(500);
+  expect(channel.endpoints()).toMatchObject([{ origin: other.url, failures: 1 }]);
+});
+
+it('bodies come through whole, and bodiless answers end', async () => {
+  const large = 'x'.repeat(300_000);
+  const node = await start((request_, response) => {
+    if (request_.url === '/large') response.end(large);
+    else response.writeHead(204).end();
+  });
+  const { dispatcher } = open({ nodes: [node.url] });
+  const answer = await request('http://search/large', { dispatcher });
+  expect(await answer.body.text()).toBe(large);
+  expect((await request('http://search/', { dispatcher })).statusCode).toBe(204);
+  expect((await request('http://search/large', { dispatcher, method: 'HEAD' })).statusCode).toBe(
+    200,
+  );
+});
+
+it('errors come as they are: the channel’s own, and the last try’s', async () => {
+  const bad = await start(reset);
+  const { dispatcher } = open({ nodes: [bad.url], maxRetries: 0 });
+  await expect(request('http://search/', { dispatcher })).rejects.toMatchObject({
+    code: 'ECONNRESET',
+  });
+  const gone = open({
+    nodes: [await closedPort()],
+    maxRetries: 0,
+    breaker: { minIsolationMs: 3000 },
+  });
+  const call = () => request('http://search/', { dispatcher: gone.dispatcher });
+  await expect(call()).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+  await expect(call()).rejects.toMatchObject({ code: 'ERR_NO_ENDPOINT', brpcCode: 112 });
+});
+
+it('a late call ends with its connection', async () => {
+  const node = await start(hang);
+  const { dispatcher } = open({ nodes: [node.url], timeoutMs: 250, connectTimeoutMs: 100 });
+  await expect(request('http://search/', { dispatcher })).rejects.toMatchObject({
+    code: 'ERR_TIMEOUT',
+  });
+  await until('the connection closes', () => node.openConnections === 0);
+});
+
+it('a caller that gives up ends its call alone, before and after the headers', async () => {
+  const node = await start((request_, response) => {
+    if (request_.url === '/begun') response.writeHead(200).write('first');
+  });
+  const { dispatcher, channel } = open({ nodes: [node.url] });
+  const control = new AbortController();
+  const call = request('http://search/', { dispatcher, signal: control.signal });
+  await until('the request is there', () => node.seen.length === 1);
+  control.abort();
+  await expect(call).rejects.toMatchObject({ name: 'AbortError' });
+  const answer = await request('http://search/begun', { dispatcher });
+  answer.body.on('error', () => {});
+  answer.body.destroy();
+  await until('the connections close', () => node.openConnections === 0);
+  expect(channel.endpoints()[0]).toMatchObject({ failures: 0, inflight: 0 });
+});
+
+it('an answer that breaks off is charged to its node', async () => {
+  const node = await start((request_, response) => {
+    response.writeHead(200, { 'content-length': '1000' });
+    response.write('half', () => setTimeout(() => request_.socket.resetAndDestroy(), 20));
+  });
+  const { dispatcher, channel } = open({ nodes: [node.url] });
+  const answer = await request('http://search/', { dispatcher });
+  await expect(answer.body.text()).rejects.toMatchObject({ code: 'ECONNRESET' });
+  expect(channel.endpoints()[0]?.failures).toBe(1);
+});
