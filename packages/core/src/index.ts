@@ -18,7 +18,7 @@ export {
 } from './admission/guard.js';
 export { createGuards, type Guards, type GuardsOptions } from './admission/guards.js';
 export type { LoopTurn } from './admission/loop-rule.js';
-export type { Entry, Permit } from './admission/permit.js';
+export type { Entry, Permit, RevokeReason } from './admission/permit.js';
 export { PRIORITIES, type Priority } from './admission/priority.js';
 export type {
   AnyRateLimiter,

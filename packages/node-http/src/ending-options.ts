@@ -15,11 +15,11 @@ export interface EndingOptions {
   readonly abandonedHoldMs?: number | 'auto' | undefined;
   /** Any other call gives its slot back after this long, as a failure; `Infinity` for never. @default Infinity */
   readonly maxHoldMs?: number | undefined;
-  /** Calls whose body may still be coming at once. `'auto'` is half of the limit, at least 4. @default 'auto' */
+  /** Calls whose body may still be coming at once. `'auto'` is half of the limit, at least 4, but one less than the limit. @default 'auto' */
   readonly maxBodies?: number | 'auto' | undefined;
   /** A handler that has waited this long in all for its request's body: the client gets a 408. @default 10000 */
   readonly bodyHoldMs?: number | undefined;
-  /** Event streams and upgrades that may run at once, outside the limiter; one more is cut off. @default 1000 */
+  /** Event streams and upgrades that may run at once, outside the limiter; one more is cut off, and counts as rejected. @default 1000 */
   readonly maxStreams?: number | undefined;
   /** What counts as a failure of ours. @default status >= 500 */
   readonly isFailure?: ((req: IncomingMessage, res: ServerResponse) => boolean) | undefined;

@@ -38,9 +38,8 @@ interface WatchedRequest extends IncomingMessage {
 
 /** What the rules need to know of a guard. */
 export interface EndingGuard {
-  readonly name: string;
   readonly maxConcurrency: number;
-  snapshot(): { readonly latency: { readonly meanUs: number } };
+  snapshot(): { readonly dryRun: boolean; readonly latency: { readonly meanUs: number } };
 }
 
 /** Answers a request that is refused after it was admitted: its body did not come, and others wait for theirs. */
@@ -49,7 +48,8 @@ export type Refuse = (req: IncomingMessage, res: ServerResponse, rejection: Reje
 /** The longest that `abandonedHoldMs: 'auto'` gets, in microseconds. */
 const LONGEST_ABANDONED_US = 5_000_000;
 const MEAN_FRESH_US = 1_000_000;
-const RETRY_BODY_MS = 1000;
+/** Uploads under way, by default, are half of the limit or this many: but one slot is left to other calls. */
+const FEW_BODIES = 4;
 
 /** The rules for giving slots back, of one guard, and the counts that they need. Made once, by {@link createEndings}. */
 export class Endings {
@@ -92,7 +92,9 @@ export class Endings {
   get maxBodies(): number {
     const { maxBodies } = this.options;
     if (maxBodies !== 'auto') return maxBodies;
-    return Math.max(4, Math.floor(this.guard.maxConcurrency / 2));
+    const { maxConcurrency } = this.guard;
+    const few = Math.max(1, Math.min(FEW_BODIES, maxConcurrency - 1));
+    return Math.max(few, Math.floor(maxConcurrency / 2));
   }
 
   /** How long a handler may go on after its client left, in microseconds. */
@@ -140,6 +142,7 @@ class Ending implements Swept {
   #headersSeen = false;
   #isStream = false;
   #holdsBody = false;
+  #bodyOverdue = false;
 
   constructor(
     req: IncomingMessage,
@@ -182,6 +185,10 @@ class Ending implements Swept {
       this.endings.streams--;
     }
     if (this.#done || this.#leftUs >= 0) return;
+    if (destroyedByHandler(this.req)) {
+      this.#release(this.#outcome());
+      return;
+    }
     this.#leftUs = this.endings.clock.nowUs();
     this.#leaveBody(); // no more of it will come
   }
@@ -203,13 +210,14 @@ class Ending implements Swept {
     }
     if (!this.#done && body !== undefined && !body.complete) {
       body.look(nowUs);
-      if (body.stalledUs(nowUs) >= endings.bodyHoldUs) this.#timeOutBody();
+      if (!this.#bodyOverdue && body.stalledUs(nowUs) >= endings.bodyHoldUs) this.#timeOutBody();
     }
     if (!this.#done && nowUs - this.startedUs >= endings.maxHoldUs) this.#release('failure');
   }
 
   #outcome(): Outcome {
     if (isRefused(this.res)) return 'ignored';
+    if (destroyedByHandler(this.req)) return 'failure';
     if (this.#hasLeft()) return 'abandoned';
     try {
       return this.endings.options.isFailure(this.req, this.res) ? 'failure' : 'success';
@@ -222,14 +230,24 @@ class Ending implements Swept {
   #hasLeft(): boolean {
     const { req } = this;
     // a reader that has read all destroys its request too
-    return this.#leftUs >= 0 || (req.destroyed && !req.readableEnded);
+    return this.#leftUs >= 0 || (req.destroyed && !req.readableEnded && !destroyedByHandler(req));
+  }
+
+  #finish(): void {
+    this.#done = true;
+    this.endings.sweep.remove(this);
+    this.#leaveBody();
+  }
+
+  /** Ends as a refusal, though a late one: it shows among its guard's refusals. */
+  #revoke(): Rejection {
+    this.#finish();
+    return this.permit.revoke('concurrency');
   }
 
   #release(outcome: Outcome): void {
-    this.#done = true;
+    this.#finish();
     const { endings, body } = this;
-    endings.sweep.remove(this);
-    this.#leaveBody();
     const stalledUs =
       body === undefined
         ? 0
@@ -256,11 +274,12 @@ class Ending implements Swept {
     this.#headersSeen = true;
     if (!startsStream(res)) return;
     const { endings } = this;
-    this.#release('ignored');
-    if (endings.streams >= endings.options.maxStreams) {
+    if (endings.streams >= endings.options.maxStreams && !endings.guard.snapshot().dryRun) {
+      this.#revoke();
       res.destroy(); // its headers are out: cutting it off is the only way left to say no
       return;
     }
+    this.#release('ignored');
     this.#isStream = true;
     endings.streams++;
   }
@@ -287,20 +306,19 @@ class Ending implements Swept {
     const { endings, req, res } = this;
     if (this.#done || !this.#holdsBody || endings.bodies <= endings.maxBodies) return;
     if (res.headersSent) return; // it is being served already
+    if (endings.guard.snapshot().dryRun) return;
+    const rejection = this.#revoke();
     endCalls(res);
     res.on('error', ignoreError); // the handler may be waiting for the body, and write later
     res.on('finish', () => req.destroy());
-    endings.refuse(req, res, {
-      admitted: false,
-      reason: 'concurrency',
-      retryAfterMs: RETRY_BODY_MS,
-      name: endings.guard.name,
-    });
+    endings.refuse(req, res, rejection);
   }
 
   /** The handler reads a body that does not come: answers for it, and ends its reading. */
   #timeOutBody(): void {
     const { req, res } = this;
+    this.#bodyOverdue = true;
+    if (this.endings.guard.snapshot().dryRun) return;
     endCalls(res);
     // from here on the handler's own answer comes too late: it must not bring the process down
     res.on('error', ignoreError);
@@ -457,6 +475,15 @@ const watchedOwnDestroy = function destroy(this: WatchedResponse, ...args) {
 function onDestroy(res: WatchedResponse): void {
   let ending = res[WATCH]?.ending;
   for (; ending !== undefined; ending = ending.outer) ending.destroyed();
+}
+
+/**
+ * True if the handler has destroyed its request before reading it all, and the connection with it. When a client
+ * leaves, Node destroys its request with this error.
+ */
+function destroyedByHandler(req: IncomingMessage): boolean {
+  if (!req.destroyed || req.readableEnded || req.httpVersionMajor !== 1) return false;
+  return req.errored?.message !== 'aborted';
 }
 
 /** True for an answer that will go on for as long as its client stays: by what it says of itself. */

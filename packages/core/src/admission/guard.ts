@@ -32,6 +32,7 @@ import {
   InflightChain,
   type Issuer,
   LET_THROUGH,
+  type RevokeReason,
 } from './permit.js';
 import { ClassReserves, type Priority } from './priority.js';
 import { Refusals } from './refusals.js';
@@ -385,7 +386,7 @@ export class CallGuard implements Guard, Issuer {
     if (epoch === this.#epoch) this.#limiter.record(outcome, latencyUs, nowUs, permit.inflight);
   }
 
-  revoked(permit: CallPermit, reason: 'deadline' | 'queue', nowUs: number): Rejection {
+  revoked(permit: CallPermit, reason: RevokeReason, nowUs: number): Rejection {
     if (permit.epoch === GIVEN_BACK) return this.#refusals.answer(reason, nowUs);
     this.#revoked++;
     this.#endUnstarted(permit, nowUs);

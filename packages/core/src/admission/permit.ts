@@ -2,6 +2,9 @@ import type { Rejection } from '../errors.js';
 import type { Outcome } from '../outcome.js';
 import type { Priority } from './priority.js';
 
+/** Why an admission was taken back. */
+export type RevokeReason = 'deadline' | 'queue' | 'concurrency';
+
 /** Proof of admission: a call may run, and its slot is held until `release`. */
 export interface Permit {
   readonly admitted: true;
@@ -14,10 +17,11 @@ export interface Permit {
    */
   release(outcome: Outcome, excludedUs?: number): void;
   /**
-   * Takes the admission back, for a call whose handler has not started: the slot returns, the call
-   * counts as refused, and the engines learn nothing. After a `release` it only makes the rejection.
+   * Takes the admission back, for a call that will not be served after all: its handler has not started, or (`concurrency`)
+   * its body did not come while others waited for theirs. The slot returns, the call counts as refused, and the engines
+   * learn nothing. After a `release` it only makes the rejection.
    */
-  revoke(reason: 'deadline' | 'queue'): Rejection;
+  revoke(reason: RevokeReason): Rejection;
   /**
    * Ends the call of a client that left before its handler started: the slot returns, the call counts as
    * `abandoned`, and the engines learn nothing, since nothing was done for it. After a `release` it does nothing.
@@ -31,7 +35,7 @@ export type Entry = Permit | Rejection;
 /** What a permit needs of its guard. */
 export interface Issuer {
   returned(permit: CallPermit, outcome: Outcome, excludedUs: number, nowUs: number): void;
-  revoked(permit: CallPermit, reason: 'deadline' | 'queue', nowUs: number): Rejection;
+  revoked(permit: CallPermit, reason: RevokeReason, nowUs: number): Rejection;
   abandoned(permit: CallPermit, nowUs: number): void;
   nowUs(): number;
 }
@@ -71,7 +75,7 @@ export class CallPermit implements Permit {
     }
   }
 
-  revoke(reason: 'deadline' | 'queue'): Rejection {
+  revoke(reason: RevokeReason): Rejection {
     const nowUs = this.issuer.nowUs();
     const { outer } = this;
     if (outer !== undefined && outer.epoch !== GIVEN_BACK) {

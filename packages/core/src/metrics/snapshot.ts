@@ -33,7 +33,7 @@ export interface GuardSnapshot {
   readonly maxConcurrency: number;
   readonly inflight: number;
   readonly admitted: number;
-  /** Admitted, then taken back before the handler started; counted in `rejected` too. Offered = admitted - revoked + all rejected. */
+  /** Admitted, then taken back: not served after all; counted in `rejected` too. Offered = admitted - revoked + all rejected. */
   readonly revoked: number;
   readonly rejected: RejectionCounts;
   /** Refusals that a dry run let through; not part of `rejected`. */

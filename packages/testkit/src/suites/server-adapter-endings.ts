@@ -84,6 +84,20 @@ const ENDINGS: readonly Ending[] = [
     outcome: 'failure',
   },
   {
+    it: 'req.destroy() in the handler, before the body was read',
+    play: async (bench) => {
+      const clients = await bench.clients(AT_ONCE);
+      for (const client of clients) client.request('POST /', 'Content-Length: 100').send('0');
+      for (const client of clients) await client.untilClosed();
+    },
+    handler: () => (req) => {
+      req.destroy();
+      return undefined;
+    },
+    options: { maxBodies: AT_ONCE },
+    outcome: 'failure',
+  },
+  {
     it: 'an upload cut after 10 of 100 bytes',
     play: cutUploads,
     handler: () => async (req, res) => {
@@ -456,12 +470,56 @@ export function endingCases(harness: ServerAdapterHarness): SuiteCase[] {
       // a body that comes with its request is not held against anybody
       assert.equal((await bench.get('/upload', {}, 'POST', '01')).text, 'got 2');
       assert.equal((await bench.get()).status, 200);
-      for (const client of clients) client.destroy();
-      await eventually(
-        () => bench.guard.snapshot().outcomes.ignored === 6,
-        () => 'six refusals',
-      );
+      const { rejected, outcomes, revoked } = bench.guard.snapshot();
+      assert.deepEqual([rejected.concurrency, revoked, outcomes.ignored], [6, 6, 0]);
     }),
+
+    on('leaves one slot to other calls, however small the limit', 2, async (bench) => {
+      await bench.start({
+        limits: [bench.limit()],
+        routes: { '/': () => 'ok', '/upload': async (req) => `got ${await readAll(req)}` },
+      });
+      const clients = await bench.clients(2);
+      for (const client of clients) client.request('POST /upload', 'Content-Length: 100').send('0');
+      await eventually(
+        () => clients.filter((client) => client.text.includes('503')).length === 1,
+        () => 'one of the uploads to be refused',
+      );
+      assert.equal((await bench.get()).text, 'ok');
+    }),
+
+    on(
+      'refuses no upload, times none out and cuts off no stream in a dry run',
+      1,
+      async (bench) => {
+        bench.guard.configure({ dryRun: true });
+        await bench.start({
+          limits: [bench.limit({ bodyHoldMs: 1000, maxStreams: 0 })],
+          routes: {
+            '/upload': async (req) => `got ${await readAll(req)}`,
+            '/events': (_req, res) => {
+              res.writeHead(200, { 'Content-Type': 'text/event-stream' }).write('data: 1\n\n');
+              return undefined;
+            },
+          },
+        });
+        const clients = await bench.clients(3);
+        for (const client of clients) client.request('POST /upload', 'Content-Length: 2').send('0');
+        await bench.inflight(3);
+        await reading();
+        bench.clock.advanceMs(3000);
+        await reading();
+        for (const client of clients) client.send('1');
+        for (const client of clients) await client.until(/200 [\s\S]*got 2/);
+        const stream = await bench.client();
+        stream.request('GET /events');
+        await stream.until(/data: 1/);
+        bench.clock.advanceMs(50);
+        await bench.ended({ success: 3, ignored: 1 });
+        await reading();
+        assert.equal(stream.closed, false);
+      },
+    ),
 
     on("gives a piped answer's slot back whose client does not read", 5, async (bench) => {
       const sources: Readable[] = [];
@@ -528,7 +586,8 @@ export function endingCases(harness: ServerAdapterHarness): SuiteCase[] {
       again.request('GET /events');
       await again.until(/data: 1/);
       bench.clock.advanceMs(50);
-      await bench.ended({ success: 1, ignored: 10 });
+      await bench.ended({ success: 1, ignored: 9 });
+      assert.equal(bench.guard.snapshot().rejected.concurrency, 1); // the one that was cut off
       await reading();
       assert.equal(again.closed, false);
     }),
