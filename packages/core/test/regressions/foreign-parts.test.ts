@@ -156,8 +156,8 @@ describe('what untyped code hands to a call', () => {
 describe('an async listener that rejects', () => {
   const unhandled: unknown[] = [];
   const note = (reason: unknown): void => void unhandled.push(reason);
-  beforeAll(() => process.on('unhandledRejection', note));
-  afterAll(() => process.off('unhandledRejection', note));
+  beforeAll(() => void process.on('unhandledRejection', note));
+  afterAll(() => void process.off('unhandledRejection', note));
   const rejects = async (): Promise<void> => {
     await Promise.resolve();
     throw new Error('a listener’s own fault');
