@@ -1,11 +1,11 @@
-// Three backend processes behind one channel: one is stopped, one hangs, both return. What do callers see?
+// Three backend processes behind one axios instance: one is stopped, one hangs, both return. What do callers see?
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import http from 'node:http';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { type Attempt, type Channel, createChannel } from '@elimit/client';
+import { breaker, type Channel, createChannel } from '@elimit/axios';
 import type { ElimitEvent } from '@elimit/core';
+import axios, { type AxiosInstance } from 'axios';
 
 const USAGE = `npm run demo -- outbound [options]   three backends behind a client; one stops, one hangs, both return
   --rate N   calls per second (default: 100)
@@ -186,6 +186,7 @@ interface Play {
 
 /** Open loop: calls go out at their times, whether or not earlier ones have come back. */
 async function play({ backends, channel, tally, rate, startMs, show }: Play): Promise<void> {
+  const http = breaker(axios.create(), channel);
   const calls: Promise<void>[] = [];
   const acts: Promise<void>[] = [];
   const steps = [...STEPS];
@@ -198,7 +199,7 @@ async function play({ backends, channel, tally, rate, startMs, show }: Play): Pr
       said = step.say;
       acts.push(Promise.resolve(step.do(backends)));
     }
-    while (calls.length < (nowMs / 1000) * rate) calls.push(oneCall(channel, tally));
+    while (calls.length < (nowMs / 1000) * rate) calls.push(oneCall(http, tally));
     if (nowMs >= nextTableMs) {
       nextTableMs += TABLE_EVERY_MS;
       show(nowMs, said, channel, tally);
@@ -210,30 +211,17 @@ async function play({ backends, channel, tally, rate, startMs, show }: Play): Pr
   show(END_MS, said, channel, tally);
 }
 
-async function oneCall(channel: Channel, tally: Tally): Promise<void> {
+async function oneCall(http: AxiosInstance, tally: Tally): Promise<void> {
   const startMs = performance.now();
   tally.calls += 1;
   try {
-    await channel.execute(get, { method: 'GET' });
+    await http.get('/');
     tally.latenciesMs.push(performance.now() - startMs);
   } catch (error) {
     const { code = 'unknown' } = error as { code?: string };
     tally.errors += 1;
     tally.byCode[code] = (tally.byCode[code] ?? 0) + 1;
   }
-}
-
-/** The transport: one plain request. */
-function get({ endpoint, agent, signal, headers }: Attempt): Promise<number | undefined> {
-  return new Promise((resolve, reject) => {
-    http
-      .get(endpoint.url, { agent, signal, headers }, (response) => {
-        response.on('error', reject);
-        response.on('end', () => resolve(response.statusCode));
-        response.resume();
-      })
-      .on('error', reject);
-  });
 }
 
 /** A table that stays in its place on a terminal, and is written once a step elsewhere. */
