@@ -1,7 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { giveEarly } from '@elimit/node-http';
 
-/** What Express and its router, 4 and 5, write on a request and a response. They ask for values, never for presence. */
+/**
+ * What Express and its router, 4 and 5, write on a request and a response. They ask for values, never for presence.
+ * Not `query`, which Express 4 writes too: it is an accessor in 5, which a property would hide.
+ */
 interface ExpressRequest {
   res?: unknown;
   next?: unknown;
@@ -10,6 +13,7 @@ interface ExpressRequest {
   _parsedUrl?: unknown;
   params?: unknown;
   route?: unknown;
+  [routerKey: symbol]: unknown;
 }
 
 interface ExpressResponse {
@@ -18,10 +22,25 @@ interface ExpressResponse {
   statusMessage?: unknown;
 }
 
+/** Where Express 5's router notes the pattern that matched: a symbol of its own, to be found on a request only. */
+const ROUTER_KEY = 'router.tracing.matchedRoute';
+let routerKey: symbol | undefined;
+/** A request that has been through the router meanwhile; and how many more of them are looked at. */
+let sample: IncomingMessage | undefined;
+let looksLeft = 100;
+
+function lookForRouterKey(next: IncomingMessage): void {
+  if (sample !== undefined) {
+    routerKey = Object.getOwnPropertySymbols(sample).find((key) => key.description === ROUTER_KEY);
+  }
+  looksLeft = routerKey === undefined ? looksLeft - 1 : 0;
+  sample = looksLeft > 0 ? next : undefined;
+}
+
 /** Gives both all keys that they will get, so that they keep their hidden classes (see `giveEarly`). */
 function giveExpressKeys(req: IncomingMessage, res: ServerResponse): void {
   if (req.httpVersionMajor !== 1) return; // not Express's, and their responses take no message
-  const request = req as ExpressRequest;
+  const request = req as unknown as ExpressRequest;
   request.res = undefined;
   request.next = undefined;
   request.baseUrl = undefined;
@@ -29,6 +48,8 @@ function giveExpressKeys(req: IncomingMessage, res: ServerResponse): void {
   request._parsedUrl = undefined;
   request.params = undefined;
   request.route = undefined;
+  if (looksLeft > 0) lookForRouterKey(req);
+  if (routerKey !== undefined) request[routerKey] = undefined;
   const response = res as ExpressResponse;
   response.locals = undefined;
   response.statusCode = res.statusCode; // the prototype's until now, and so is the next

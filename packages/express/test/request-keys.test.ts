@@ -1,0 +1,92 @@
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, describe, expect, it } from '@jest/globals';
+import type { Express } from 'express';
+import { limit, protect } from '../src/index.js';
+import { EXPRESS } from './harness.js';
+
+const servers: Server[] = [];
+afterEach(() => {
+  for (const server of servers.splice(0)) server.close();
+});
+
+describe.each(EXPRESS)('express $version', ({ version, express }) => {
+  /** What a request and its response got from the framework and from us, after their prototypes were changed. */
+  async function addedLate(
+    arrange: (app: Express, server: Server) => void,
+  ): Promise<PropertyKey[]> {
+    const app = express();
+    const server = createServer(app);
+    servers.push(server);
+    const early = new WeakMap<object, Set<PropertyKey>>();
+    const late: PropertyKey[] = [];
+    arrange(app, server);
+    const router = express.Router();
+    router.get('/:id', (req, res) => {
+      const lateOf = (each: object) =>
+        Reflect.ownKeys(each).filter((key) => early.get(each)?.has(key) === false);
+      late.push(...lateOf(req), ...lateOf(res));
+      res.json({});
+    });
+    app.use('/a', router);
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const ask = async () => await (await fetch(`http://127.0.0.1:${port}/a/1?b=2`)).text();
+    for (let i = 0; i < 3; i++) await ask(); // the first shows the limit its server, the next the router's own key
+    const noteKeys = (...each: object[]) => {
+      for (const object of each) early.set(object, new Set(Reflect.ownKeys(object)));
+    };
+    // behind our listener, ahead of Express
+    const ours = server.listeners('request').slice(0, -1) as ((...args: object[]) => void)[];
+    server.removeAllListeners('request');
+    for (const listener of ours) server.on('request', listener);
+    server.on('request', noteKeys);
+    server.on('request', app);
+    late.length = 0;
+    await ask();
+    return late;
+  }
+
+  // Express 5 has an accessor for it, which a property given early would hide
+  const rest = version === '4' ? ['query'] : [];
+
+  it.each([
+    { by: 'limit', arrange: (app: Express) => void app.use(limit('auto', { registry: false })) },
+    {
+      by: 'protect',
+      arrange: (_: Express, server: Server) => void protect(server, { registry: false }),
+    },
+  ])(
+    'has nothing to add to a request that $by has seen',
+    async ({ arrange }) => {
+      expect(await addedLate(arrange)).toEqual(rest);
+    },
+    30_000,
+  );
+
+  it('gives no value that Express does not give itself', async () => {
+    const app = express();
+    const server = createServer(app);
+    servers.push(server);
+    app.use(limit('auto', { registry: false }));
+    let seen: unknown;
+    app.get('/x', (req, res) => {
+      seen = [
+        req.baseUrl,
+        req.originalUrl,
+        req.params,
+        res.locals,
+        res.statusCode,
+        res.statusMessage,
+      ];
+      res.json({});
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    for (let i = 0; i < 2; i++) await (await fetch(`http://127.0.0.1:${port}/x?y=1`)).text();
+    expect(seen).toEqual(['', '/x?y=1', {}, {}, 200, undefined]);
+  }, 30_000);
+});
