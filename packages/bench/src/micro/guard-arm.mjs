@@ -1,4 +1,4 @@
-// One arm of guard.ts: `node guard-arm.mjs NAME` prints { ns, bytes } per call as JSON. Plain JavaScript, so
+// One arm of call-arms.ts: `node guard-arm.mjs NAME` prints { ns, bytes } per call as JSON. Plain JavaScript, so
 // that plain node runs it on the built packages, with no transform in between.
 import { createGuard, systemClock } from '@elimit/core';
 import { bulkhead } from 'cockatiel';
@@ -86,7 +86,7 @@ rounds.sort((a, b) => a - b);
 
 globalThis.gc();
 const before = process.memoryUsage().heapUsed;
-const COUNTED = 50_000; // fits the young generation that guard.ts asks for: nothing is collected meanwhile
+const COUNTED = 50_000; // fits the young generation that call-arms.ts asks for: nothing is collected meanwhile
 await round(COUNTED);
 const bytes = (process.memoryUsage().heapUsed - before) / COUNTED;
 console.log(JSON.stringify({ ns: rounds[Math.floor(rounds.length / 4)], bytes }));

@@ -1,0 +1,221 @@
+/**
+ * What our parts cost, beside what people use today: `npm run bench:micro -- [--quick] [--json FILE]`.
+ *
+ * Every figure is processor time; what must hold are ratios of figures that stand next to each other in one round.
+ * `docs/bench-micro.md` says how to read it. Exits with 1 if a row is short.
+ */
+import { execFileSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { BREAKER, type CallCosts, GUARD, measureCalls, RATE } from './call-arms.js';
+import { CONNECTIONS, HTTP_ARMS, measureHttp } from './http-arms.js';
+
+interface Row {
+  readonly name: string;
+  readonly median: number;
+  /** Of the rounds. */
+  readonly least: number;
+  readonly most: number;
+  /** `null` for a row that only informs. */
+  readonly mustHold: number | null;
+}
+
+const { values } = parseArgs({
+  options: { quick: { type: 'boolean', default: false }, json: { type: 'string' } },
+});
+const rounds = values.quick ? 3 : 7;
+const requests = values.quick ? 800 : 2000;
+const rows: Row[] = [];
+
+const guard = measureCalls(GUARD, rounds);
+const overBulkhead = (arm: keyof typeof guard) => ratios(ns(guard[arm]), ns(guard.bulkhead));
+row('guard auto, tryAcquire + release ÷ bulkhead', overBulkhead('guard auto'), 1);
+row('  with arrivedUs given ÷ bulkhead', overBulkhead('guard auto, arrivedUs'), null);
+row('  around an async call ÷ bulkhead', overBulkhead('guard auto, around'), null);
+row('  execute ÷ bulkhead', overBulkhead('guard auto, execute'), null);
+// a permit has 96 bytes, and its arrival, beyond 36 minutes of uptime, 16 more
+row('  garbage of a call in bytes', pick(guard['guard auto'], 'bytes').map(Math.round), 112);
+
+const breaker = measureCalls(BREAKER, rounds);
+const COCKATIEL = ['cockatiel consecutive', 'cockatiel count', 'cockatiel sampling'] as const;
+row(
+  'breaker ÷ the quickest of cockatiel’s',
+  ratios(ns(breaker.elimit), cheapest(COCKATIEL.map((arm) => ns(breaker[arm])))),
+  1,
+);
+row('  ÷ opossum', ratios(ns(breaker.elimit), ns(breaker.opossum)), null);
+
+const rate = measureCalls(RATE, Math.min(rounds, 3));
+const peers = [
+  rate['rate-limiter-flexible'],
+  rate['@nestjs/throttler'],
+  rate['express-rate-limit'],
+];
+const bestOf = (key: string) => cheapest(peers.map((costs) => pick(costs, key)));
+row('token bucket by key ÷ the best peer', ratios(ns(rate.elimit), bestOf('ns')), 0.5);
+row('  after many hits ÷ before', ratios(pick(rate.elimit, 'nsManyHits'), ns(rate.elimit)), 1.25);
+row(
+  '  200 000 keys ÷ the best peer with as many',
+  ratios(pick(rate.elimit, 'nsManyKeys'), bestOf('nsManyKeys')),
+  0.5,
+);
+row('  bytes per key', pick(rate.elimit, 'bytesPerKey'), 200);
+
+const http = await measureHttp(rounds, requests);
+for (const connections of CONNECTIONS) {
+  const us = http.cpuUs[connections];
+  if (us === undefined) continue;
+  const { bare } = us;
+  const title = connections === 1 ? '1 connection' : `${connections} connections`;
+  row(
+    `Express, ${title}: limit('auto') over bare ÷ express-rate-limit over bare`,
+    ratios(over(us["limit('auto')"], bare), over(us['express-rate-limit'], bare)),
+    0.25,
+  );
+  row('  limiting alone, µs', over(us["limit('auto')"], us['limit, all skipped']), null);
+  row("  limit('auto') ÷ bare", ratios(us["limit('auto')"], bare), null);
+  row('  express-rate-limit ÷ bare', ratios(us['express-rate-limit'], bare), null);
+  row('  refusal by limit ÷ a bare answer', ratios(us['refused by limit'], bare), 0.6);
+  row(
+    '  refusal by protect(server) ÷ a bare answer',
+    ratios(us['refused by protect(server)'], bare),
+    0.4,
+  );
+}
+row("heap grown per request of limit('auto'), bytes", [http.grownBytes], 16);
+
+const judged = rows.filter(({ mustHold }) => mustHold !== null);
+const short = judged.filter((each) => !holds(each));
+const lines = [
+  `${''.padEnd(76)}  median  least   most  must hold`,
+  ...rows.map(line),
+  '',
+  ...absolute('ns per call', {
+    ...medians(guard),
+    ...medians(breaker, 'breaker: '),
+    ...medians(rate, 'rate: '),
+  }),
+  ...CONNECTIONS.flatMap((connections) =>
+    absolute(
+      `µs per request, ${connections} connection(s)`,
+      Object.fromEntries(
+        HTTP_ARMS.map((arm) => [arm, median(http.cpuUs[connections]?.[arm] ?? [])]),
+      ),
+    ),
+  ),
+  `${short.length === 0 ? 'ok' : 'SHORT'}: ${judged.length - short.length} rows hold, ${short.length} do not`,
+];
+console.log(lines.join('\n'));
+if (values.json !== undefined) {
+  const command = `npm run bench:micro --${process.argv
+    .slice(2)
+    .map((each) => ` ${each}`)
+    .join('')}`;
+  const report = {
+    command,
+    commit: commit(),
+    versions: versions(),
+    rounds,
+    rows,
+    guard,
+    breaker,
+    rate,
+    http,
+  };
+  writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
+  writeFileSync(values.json.replace(/(\.json)?$/, '.txt'), `${lines.join('\n')}\n`);
+}
+process.exitCode = short.length > 0 ? 1 : 0;
+
+/** Written so that a figure that could not be taken is short, too. */
+function holds({ median: figure, mustHold }: Row): boolean {
+  return mustHold === null || figure <= mustHold;
+}
+
+function line(each: Row): string {
+  const { name, least, most, mustHold } = each;
+  const figures = [each.median, least, most].map((figure) => shown(figure).padStart(7)).join('');
+  const verdict =
+    mustHold === null ? '' : `≤ ${mustHold}`.padEnd(7) + (holds(each) ? 'ok' : 'SHORT');
+  return `${name.padEnd(76)} ${figures}  ${verdict}`.trimEnd();
+}
+
+function row(name: string, figures: readonly number[], mustHold: number | null): void {
+  rows.push({
+    name,
+    median: median(figures),
+    least: Math.min(...figures),
+    most: Math.max(...figures),
+    mustHold,
+  });
+}
+
+function pick(costs: readonly CallCosts[], key: string): number[] {
+  return costs.map((each) => each[key] ?? Number.NaN);
+}
+
+function ns(costs: readonly CallCosts[]): number[] {
+  return pick(costs, 'ns');
+}
+
+function ratios(ours: readonly number[], theirs: readonly number[]): number[] {
+  return ours.map((each, i) => each / (theirs[i] as number));
+}
+
+function over(figures: readonly number[], bare: readonly number[]): number[] {
+  return figures.map((each, i) => each - (bare[i] as number));
+}
+
+/** The arm with the least median: the same one in all rounds. */
+function cheapest(arms: readonly (readonly number[])[]): readonly number[] {
+  return arms.reduce((best, arm) => (median(arm) < median(best) ? arm : best));
+}
+
+function median(figures: readonly number[]): number {
+  const sorted = figures.toSorted((a, b) => a - b);
+  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
+}
+
+function medians(
+  costs: Readonly<Record<string, readonly CallCosts[]>>,
+  of = '',
+): Record<string, number> {
+  return Object.fromEntries(
+    Object.entries(costs).map(([arm, each]) => [of + arm, median(ns(each))]),
+  );
+}
+
+function absolute(title: string, figures: Readonly<Record<string, number>>): string[] {
+  const each = Object.entries(figures).map(
+    ([name, figure]) => `  ${name.padEnd(34)}${figure.toFixed(0).padStart(8)}`,
+  );
+  return [`${title} (of this machine and this run)`, ...each, ''];
+}
+
+function shown(figure: number): string {
+  return Math.abs(figure) < 10 ? figure.toFixed(2) : figure.toFixed(0);
+}
+
+function commit(): string {
+  return execFileSync('git', ['rev-parse', 'HEAD'], { encoding: 'utf8' }).trim();
+}
+
+function versions(): Record<string, string> {
+  const names = [
+    'cockatiel',
+    'opossum',
+    'express',
+    'express-rate-limit',
+    'rate-limiter-flexible',
+    '@nestjs/throttler',
+  ];
+  return {
+    node: process.version,
+    ...Object.fromEntries(names.map((name) => [name, versionOf(name)])),
+  };
+}
+
+function versionOf(name: string): string {
+  const file = new URL(`../../../../node_modules/${name}/package.json`, import.meta.url);
+  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
+}
