@@ -7,7 +7,7 @@ import { DEMO_HANDLERS, overloadDemo } from './overload.js';
 const USAGE = `npm run demo -- [options]            one service, bare and protected, under overload
   --handler NAME   ${DEMO_HANDLERS.join(', ')}, or all (default: cpu and async)
   --rate N         requests per second (default: 3 and 6 times what the handler can do)
-  --seconds N      how long each run is measured (default: 3)
+  --seconds N      how long each run is measured (default: 2)
   --port N         port of the service (default: any free one)
   --json           the figures as JSON, nothing else
   --keep           goes on under load until Ctrl-C, for a look at the status page
@@ -45,7 +45,7 @@ function parse() {
       options: {
         handler: { type: 'string' },
         rate: { type: 'string' },
-        seconds: { type: 'string', default: '3' },
+        seconds: { type: 'string', default: '2' },
         port: { type: 'string', default: '0' },
         json: { type: 'boolean', default: false },
         keep: { type: 'boolean', default: false },

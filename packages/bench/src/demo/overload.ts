@@ -21,6 +21,10 @@ export const DEMO_HANDLERS = WORKLOADS.filter((workload) => Number.isFinite(capa
 
 const DEADLINE_MS = 500;
 const WARM_UP_MS = 1000;
+/** What a protected service has to serve in time, as a share of what its handler could do if nothing else cost anything. */
+const LEAST_SERVED = 0.6;
+/** Most of the requests that may end without an answer in time or a refusal. */
+const MOST_IN_VAIN = 0.05;
 
 /** Runs every phase, tells the verdict, and gives the exit code. */
 export async function overloadDemo(options: OverloadDemoOptions): Promise<0 | 1> {
@@ -95,24 +99,36 @@ function perSecond(result: PhaseResult | undefined): number {
   return result?.load === undefined ? 0 : result.load.inTime / result.load.seconds;
 }
 
-/** Protection helped if every protected run answered more in time than the bare one, and next to nothing late. */
+/** Requests per second that waited for nothing: answered late, given up, or failed. */
+function inVainPerSecond({ load }: PhaseResult): number {
+  return load === undefined ? 0 : (load.late + load.errors) / load.seconds;
+}
+
+/** Protection helped if every protected run did most of what the handler can do, and told all others no in time. */
 export function verdictOf(workload: Workload, all: readonly PhaseResult[]): Verdict {
   const results = all.filter((result) => result.workload === workload);
-  const bare = perSecond(results.find(({ protection }) => protection === 'bare'));
+  const bare = results.find(({ protection }) => protection === 'bare');
   const guarded = results.filter(({ protection }) => protection !== 'bare');
   const unhelped = guarded.filter((result) => {
     const { load } = result;
     if (load === undefined) return true;
-    return perSecond(result) <= bare || load.late + load.errors > 0.05 * load.offered;
+    const served = Math.min(load.offered / load.seconds, capacityOf(workload));
+    return (
+      perSecond(result) < LEAST_SERVED * served ||
+      load.late + load.errors > MOST_IN_VAIN * load.offered
+    );
   });
+  const inVain = bare === undefined ? 0 : inVainPerSecond(bare);
   const helped = guarded.length > 0 && unhelped.length === 0;
-  const best = Math.max(...guarded.map(perSecond));
-  const figures = `${Math.round(bare)}/s in time without protection, ${Math.round(best)}/s with it`;
+  const worst = guarded.toSorted((a, b) => perSecond(a) - perSecond(b))[0];
+  const figures =
+    `Bare: ${Math.round(perSecond(bare))}/s in time, and ${Math.round(inVain)}/s waited in vain. ` +
+    `Protected: ${Math.round(perSecond(worst))}/s in time at worst, ${Math.round(worst === undefined ? 0 : inVainPerSecond(worst))}/s in vain`;
   return {
     workload,
     helped,
     text: helped
-      ? `${workload}: protected. ${figures}, of about ${Math.round(capacityOf(workload))}/s that it can do.`
+      ? `${workload}: protected. ${figures}; the handler can do about ${Math.round(capacityOf(workload))}/s.`
       : `${workload}: NOT protected by ${unhelped.map(({ protection }) => protection).join(', ')}. ${figures}.`,
   };
 }

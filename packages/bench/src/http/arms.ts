@@ -20,10 +20,10 @@ export const ARMS = {
   none: 'Express, bare',
   auto: "Express, limit('auto')",
   timeout: "Express, limit('timeout'): 500 ms, at most 100",
-  fixed: 'Express, limit(16)',
-  noDispatch: 'Express, limit(16, { dispatch: false })',
+  fixed: 'Express, limit(20)',
+  noDispatch: 'Express, limit(20, { dispatch: false })',
   protect: "Express, protect(server): 'auto' in front of the framework",
-  'protect-fixed': 'Express, protect(server, { limit: 16 })',
+  'protect-fixed': 'Express, protect(server, { limit: 20 })',
   'toobusy-js': 'Express, toobusy-js, defaults',
   'overload-protection': 'Express, overload-protection, defaults',
   fastify: 'Fastify, bare',
@@ -44,7 +44,7 @@ export function bareOf(arm: Arm): Arm {
 
 /** The example in its README, without the bounds on memory. It has no defaults. */
 const UNDER_PRESSURE = { maxEventLoopDelay: 1_000, maxEventLoopUtilization: 0.98 };
-const FIXED = 16;
+const FIXED = 20;
 const BACKLOG = 4096;
 const HOST = '127.0.0.1';
 
