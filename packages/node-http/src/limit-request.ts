@@ -111,10 +111,22 @@ export class RequestLimit<
   /**
    * Admits a request and lets it go on, or answers it: for frameworks of callbacks.
    *
-   * @param next - goes on to the handler, from the dispatch queue if there is one; called at most once
+   * @param next - goes on to the handler, from the dispatch queue if there is one; called at most once. With what a
+   *   callback of the options throws: `protect` has no framework around it that would catch it
    */
   handle(req: Req, res: Res, next: Next): void {
-    this.#enter(req, res, next, (rejection) => this.#refuse(req, res, rejection, next), undefined);
+    let guard: Guard | undefined;
+    try {
+      guard = this.#guardFor(req, res);
+    } catch (error) {
+      next(error);
+      return;
+    }
+    if (guard === undefined) next();
+    else {
+      const refuse = (rejection: Rejection): void => this.#refuse(req, res, rejection, next);
+      this.#enter(guard, req, res, next, refuse, undefined);
+    }
   }
 
   /**
@@ -124,6 +136,8 @@ export class RequestLimit<
    * @throws what a callback of the options throws
    */
   admit(req: Req, res: Res): LimitVerdict | Promise<LimitVerdict> {
+    const guard = this.#guardFor(req, res);
+    if (guard === undefined) return 'go';
     let verdict: LimitVerdict | undefined;
     let settle: ((verdict: LimitVerdict) => void) | undefined;
     const tell = (told: LimitVerdict): void => {
@@ -131,6 +145,7 @@ export class RequestLimit<
       settle?.(told);
     };
     this.#enter(
+      guard,
       req,
       res,
       () => tell('go'),
@@ -145,28 +160,32 @@ export class RequestLimit<
     );
   }
 
-  /** @param gone - told if the handler will never start, though nobody has refused it */
-  #enter(
-    req: Req,
-    res: Res,
-    start: () => void,
-    refuse: (rejection: Rejection) => void,
-    gone: (() => void) | undefined,
-  ): void {
+  /** Whom to ask for this request, with all that is asked; `undefined` if it goes on unasked. */
+  #guardFor(req: Req, res: Res): Guard | undefined {
     const { skip, priority } = this.#options;
     // stamped even if it is skipped: the loop has seen it
     const stampUs = arrivalOf(req);
     if (!this.#met) this.#meet(stampUs);
-    if (holdsSlot(res, this.#owner) || skip?.(req, res) === true) {
-      start();
-      return;
-    }
+    if (holdsSlot(res, this.#owner) || skip?.(req, res) === true) return undefined;
     const guard = this.#guard ?? this.#guardOf(req);
     const ask = this.#ask;
     // an injected clock knows nothing of the stamp, which is the system clock's
     ask.arrivedUs = this.#clock === systemClock ? stampUs : this.#clock.nowUs();
     ask.timeoutMs = this.#timeoutOf(req);
     ask.priority = priority === undefined ? 'default' : priority(req);
+    return guard;
+  }
+
+  /** @param gone - told if the handler will never start, though nobody has refused it */
+  #enter(
+    guard: Guard,
+    req: Req,
+    res: Res,
+    start: () => void,
+    refuse: (rejection: Rejection) => void,
+    gone: (() => void) | undefined,
+  ): void {
+    const ask = this.#ask;
     const { arrivedUs } = ask;
     const entry = guard.tryAcquire(ask);
     if (!entry.admitted) {

@@ -242,7 +242,12 @@ export class RequestRateLimit<Call extends RateCall = [IncomingMessage, ServerRe
     const { skipSuccessfulRequests, skipFailedRequests, requestWasSuccessful, limiter } =
       this.#resolved;
     res.once('finish', () => {
-      const isSuccess = requestWasSuccessful?.(...call) ?? res.statusCode < 400;
+      let isSuccess: boolean;
+      try {
+        isSuccess = requestWasSuccessful?.(...call) ?? res.statusCode < 400;
+      } catch {
+        return; // it stays counted: inside of this event there is nobody to tell
+      }
       if (isSuccess ? skipSuccessfulRequests : skipFailedRequests) limiter.refund(n, key);
     });
   }
