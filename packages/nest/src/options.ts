@@ -8,13 +8,13 @@ import type {
 } from '@elimit/core';
 import type { LimitOptions, RateLimitOptions } from '@elimit/node-http';
 import type {
+  CanActivate,
   ExecutionContext,
   InjectionToken,
   ModuleMetadata,
   OptionalFactoryDependency,
   Type,
 } from '@nestjs/common';
-import type { RateLimitGuard } from './rate-limit.guard.js';
 
 /** What a limit can be told of its calls; alike in all adapters but for Nest's context. */
 export interface NestLimitOptions
@@ -64,7 +64,7 @@ export interface ElimitModuleOptions
   /** The rate limit of handlers without one; each has its own, unless it is `shared`. */
   readonly rateLimit?: NestRateLimitOptions | readonly NestRateLimitOptions[] | undefined;
   /** In place of `RateLimitGuard`: a class that extends it. */
-  readonly rateLimitGuard?: Type<RateLimitGuard> | undefined;
+  readonly rateLimitGuard?: Type<CanActivate> | undefined;
 }
 
 /** What `forRoot` takes. */

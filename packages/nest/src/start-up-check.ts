@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import { tell } from '@elimit/core';
 import type { OnApplicationBootstrap, Type } from '@nestjs/common';
 import { MetadataScanner, type ModulesContainer } from '@nestjs/core';
 import { ElimitGuard } from './elimit.guard.js';
@@ -96,11 +97,7 @@ export class StartUpCheck implements OnApplicationBootstrap {
       process.emitWarning(message, { type: 'ElimitWarning', code });
       return;
     }
-    try {
-      onEvent({ type: 'warning', code, name: 'nest', message });
-    } catch {
-      // a listener's exceptions reach nobody: no start may fail for it
-    }
+    tell(onEvent, { type: 'warning', code, name: 'nest', message });
   }
 }
 
