@@ -318,7 +318,8 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
   /** Calls are refused while the service does more than it was thought able to, and hardly anything waits. */
   #isHeldBack(): boolean {
     const { refused, throughput } = this.#window;
-    if (refused === 0 || throughput - this.#capacity <= this.#countingNoise()) return false;
+    // looked at many times in a window: chance has to be kept out with a wider margin
+    if (refused === 0 || throughput - this.#capacity <= 1.5 * this.#countingNoise()) return false;
     return this.#waitsAtLimit() < this.#allowance(throughput) / 4;
   }
 
@@ -330,13 +331,13 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
 
   /**
    * How many calls may wait. A count, since a queue longer than K is about as rare as load ^ K however many servers
-   * there are; bounded in time for slow services; up to 58 % less while calls are refused, since lasting overload needs
+   * there are; bounded in time for slow services; up to 55 % less while calls are refused, since lasting overload needs
    * no room for bursts. The root covers the scatter of the calls being worked on.
    */
   #allowance(capacity: number): number {
     const { queueSize, queueMs } = this.#settings;
     const places = Math.min(queueSize, 4 + capacity * queueMs * 1000);
-    const relief = 0.58 * Math.min(1, this.#pressure / 0.2);
+    const relief = 0.55 * Math.min(1, this.#pressure / 0.2);
     return places * (1 - relief) + 0.85 * Math.sqrt(capacity * this.#workUs);
   }
 
