@@ -1,4 +1,4 @@
-import { NO_TOKEN, TimeoutError, type TimerHandle } from '@elimit/core';
+import { NO_TOKEN, TimeoutError, type TimerHandle, tell } from '@elimit/core';
 import { onAbort } from './abort-hub.js';
 import { type Attempt, createAttempt, type TryFn } from './attempt.js';
 import type { Endpoint } from './endpoint.js';
@@ -28,7 +28,7 @@ export interface CallOptions<T = unknown> extends ResendRules {
   readonly origin?: string | URL | undefined;
   /** Gives a verdict on this call's tries, in place of the channel's. */
   readonly classify?: Classify | undefined;
-  /** Is handed the end of each try that the caller will not see, to let go of a body. What it throws is swallowed. */
+  /** Is handed the end of each try that the caller will not see, to let go of a body. What it throws, or rejects with, is swallowed. */
   readonly discard?: ((ended: Ended<T>) => void) | undefined;
 }
 
@@ -439,11 +439,8 @@ export class Call<T> {
   }
 
   #discard(ended: Ended<T>): void {
-    try {
-      this.#options.discard?.(ended);
-    } catch {
-      // it was about to be forgotten anyway
-    }
+    const { discard } = this.#options;
+    if (discard !== undefined) tell(discard, ended); // it was about to be forgotten anyway
   }
 }
 

@@ -6,6 +6,7 @@ import {
   integerIn,
   NO_TOKEN,
   numberIn,
+  tell,
 } from '@elimit/core';
 import type { TryFn } from './attempt.js';
 import type { Balancer, Candidate } from './balancer/balancer.js';
@@ -415,11 +416,8 @@ class NodeChannel implements Channel, CallHost {
   }
 
   #tell(event: Parameters<NonNullable<ResolvedChannelOptions['onEvent']>>[0]): void {
-    try {
-      this.options.onEvent?.(event);
-    } catch {
-      // no call may fail for a listener
-    }
+    const { onEvent } = this.options;
+    if (onEvent !== undefined) tell(onEvent, event);
   }
 }
 

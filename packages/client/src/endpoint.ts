@@ -17,6 +17,7 @@ import {
   type SnapshotSource,
   type TimerHandle,
   type Timers,
+  tell,
 } from '@elimit/core';
 import { createAgent, dropIdle, retire, type TlsOptions } from './agent.js';
 import { type Probe, startHealthCheck } from './health-check.js';
@@ -372,11 +373,7 @@ export class Endpoint implements SnapshotSource {
 
   #tell(event: ElimitEvent): void {
     for (const onEvent of new Set(this.#holders.values())) {
-      try {
-        onEvent?.(event);
-      } catch {
-        // no call may fail for a listener
-      }
+      if (onEvent !== undefined) tell(onEvent, event);
     }
   }
 }

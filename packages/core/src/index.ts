@@ -89,6 +89,7 @@ export type {
   RejectEvent,
   WarningEvent,
 } from './events.js';
+export { tell } from './events.js';
 export type { AutoOptions } from './limiter/auto.js';
 export type { AutoDocumentedOptions, AutoStrictOptions } from './limiter/auto-strict.js';
 export type { ConstantLimiterOptions } from './limiter/constant.js';

@@ -10,6 +10,7 @@ import {
   type Priority,
   type Rejection,
   systemClock,
+  tell,
 } from '@elimit/core';
 import { arrivalOf } from './arrival.js';
 import { timeoutOf } from './deadline-headers.js';
@@ -298,11 +299,7 @@ function warnOfMakingPerRequest(name: string, onEvent: OnEvent | undefined): voi
     process.emitWarning(message, { type: 'ElimitWarning', code });
     return;
   }
-  try {
-    onEvent({ type: 'warning', code, name, message });
-  } catch {
-    // a listener's exceptions reach nobody: no call may fail for it
-  }
+  tell(onEvent, { type: 'warning', code, name, message });
 }
 
 function makeGuard<Req extends IncomingMessage, Res extends ServerResponse>(

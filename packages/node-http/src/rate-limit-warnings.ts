@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { OnEvent } from '@elimit/core';
+import { type OnEvent, tell } from '@elimit/core';
 
 /** Whose forwarding headers a framework believes: everybody's, nobody's, or those of proxies it was told of. */
 export type ProxyTrust = 'all' | 'none' | 'some';
@@ -75,6 +75,6 @@ export class RateWarnings {
     this.#told.add(code);
     const message = `rate limit ${this.#name}: ${text}`;
     if (this.#onEvent === undefined) process.emitWarning(message, { type: 'ElimitWarning', code });
-    else this.#onEvent({ type: 'warning', code, name: this.#name, message });
+    else tell(this.#onEvent, { type: 'warning', code, name: this.#name, message });
   }
 }

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { type OnEvent, show } from '@elimit/core';
+import { type OnEvent, show, tell } from '@elimit/core';
 import { hostOf, sameOrigin } from './access.js';
 import type { Reading } from './sampler.js';
 
@@ -53,11 +53,7 @@ export async function changeFlags(
   } catch (error) {
     return { status: 400, message: `not saved: ${(error as Error).message}` };
   }
-  try {
-    rules.onEvent({ type: 'configure', name, changed: set });
-  } catch {
-    // a listener's trouble is not the change's
-  }
+  tell(rules.onEvent, { type: 'configure', name, changed: set });
   return { status: 200, message: 'saved' };
 }
 

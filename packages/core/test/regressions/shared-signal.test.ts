@@ -41,7 +41,9 @@ it.each<{ it: string; calls: (signal: AbortSignal, clock: VirtualClock) => Promi
 ])('$it share one listener of one signal, and all hear its reason', async ({ calls }) => {
   const clock = new VirtualClock();
   const controller = new AbortController();
-  const ends = calls(controller.signal, clock).map((call) => call.catch((reason) => reason));
+  const ends = calls(controller.signal, clock).map((call) =>
+    call.catch((reason: unknown) => reason),
+  );
   await settle();
   expect(getEventListeners(controller.signal, 'abort')).toHaveLength(1);
   const reason = new Error('the caller left');

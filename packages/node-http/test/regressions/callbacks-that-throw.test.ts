@@ -76,3 +76,24 @@ it('a requestWasSuccessful that throws gives nothing back, and the process lives
   }
   expect(left.map((header) => /;r=(\d)/.exec(header ?? '')?.[1])).toEqual(['2', '1']);
 });
+
+it('an onEvent of rateLimit that throws fails no request', async () => {
+  let told = 0;
+  const limited = new RequestRateLimit<[IncomingMessage, ServerResponse]>(
+    {
+      limit: 3,
+      registry: false,
+      onEvent: () => {
+        told++;
+        boom();
+      },
+    },
+    { addressOf: () => '10.0.0.1' },
+  );
+  server = createServer((req, res) => {
+    const end = (error?: unknown): void => void res.end(error === undefined ? 'ok' : 'failed');
+    limited.handle(req, res, () => limited.handle(req, res, end, req, res), req, res);
+  });
+  expect(await (await fetch(await listen())).text()).toBe('ok');
+  expect(told).toBe(1); // it stands twice in the way
+});
