@@ -7,6 +7,15 @@ import { type DispatchPriority, DispatchQueue } from '../src/dispatch-queue.js';
 import { LoopMonitor } from '../src/loop-monitor.js';
 import { ScriptedLoop } from './scripted-loop.js';
 
+/** What is special about a request. */
+interface Waiting {
+  socket?: Partial<Socket>;
+  awaits?: boolean;
+  priority?: DispatchPriority;
+  maxQueued?: number;
+  deadlineUs?: number;
+}
+
 /** A queue on a loop that goes round when told; its handlers take the time they are given. */
 function make() {
   const loop = new ScriptedLoop();
@@ -24,12 +33,12 @@ function make() {
     name: string,
     workUs: number,
     {
-      socket = {} as Partial<Socket>,
+      socket = {},
       awaits = false,
-      priority = 'default' as DispatchPriority,
+      priority = 'default',
       maxQueued = 1000,
       deadlineUs = Number.POSITIVE_INFINITY,
-    } = {},
+    }: Waiting = {},
   ): void => {
     queue.enter(
       { socket, readableAborted: false } as unknown as IncomingMessage,
@@ -173,7 +182,7 @@ describe('from the queue', () => {
   it('those who left, and those whose time has passed, do not start', async () => {
     const { loop, queue, enter, turn } = make();
     const socket: { destroyed?: boolean } = {};
-    enter('a', 0, { socket: socket as Partial<Socket> });
+    enter('a', 0, { socket });
     enter('b', 0, { deadlineUs: loop.now });
     enter('c', 0);
     socket.destroyed = true;

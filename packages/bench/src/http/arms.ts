@@ -58,23 +58,17 @@ export interface StartedArm {
  * the same protection, so that code can be warmed up without teaching the first one anything.
  */
 export async function startArm(arm: Arm): Promise<StartedArm> {
-  switch (bareOf(arm)) {
-    case 'fastify':
-      return startFastify(arm === 'under-pressure');
-    case 'koa':
-      return startKoa(arm === 'koa-auto');
-    case 'nest':
-      return startNest(arm === 'nest-auto');
-    default:
-      return startExpress(arm);
-  }
+  const bare = bareOf(arm);
+  if (bare === 'fastify') return startFastify(arm !== bare);
+  if (bare === 'koa') return startKoa(arm !== bare);
+  return bare === 'nest' ? startNest(arm !== bare) : startExpress(arm);
 }
 
 function guardFor(limit: MaxConcurrency, name = 'measured'): Guard {
   return createGuard({ limit, name, registry: name === 'measured' ? undefined : false });
 }
 
-async function startExpress(arm: Arm): Promise<StartedArm> {
+function startExpress(arm: Arm): StartedArm {
   const app = express();
   const guard = guardOf(arm);
   app.use('/warm', protectionOf(arm, guardFor(2, 'warm')), (_req, res) => {
@@ -124,7 +118,7 @@ async function startFastify(guarded: boolean): Promise<StartedArm> {
   if (guarded) {
     await app.register(underPressure, UNDER_PRESSURE);
   }
-  app.get('/warm', async () => 'ok');
+  app.get('/warm', (_request, reply) => reply.send('ok'));
   const handlers = createHandlers();
   for (const workload of WORKLOADS) {
     const { method, path } = requestFor(workload);
@@ -141,7 +135,7 @@ async function startFastify(guarded: boolean): Promise<StartedArm> {
   return { server: app.server, guard: undefined };
 }
 
-async function startKoa(guarded: boolean): Promise<StartedArm> {
+function startKoa(guarded: boolean): StartedArm {
   const app = new Koa();
   const guard = guarded ? guardFor('auto') : undefined;
   const warm = koaLimit(guardFor(2, 'warm'));
@@ -168,6 +162,7 @@ async function startKoa(guarded: boolean): Promise<StartedArm> {
 async function startNest(guarded: boolean): Promise<StartedArm> {
   const guard = guarded ? guardFor('auto') : undefined;
   const handlers = createHandlers();
+  // oxlint-disable-next-line typescript/no-extraneous-class -- its methods are added below
   class Workloads {}
   const routes: Record<string, RequestHandler> = Object.fromEntries(
     WORKLOADS.filter((workload) => requestFor(workload).method === 'GET').map((workload) => [
@@ -190,6 +185,7 @@ async function startNest(guarded: boolean): Promise<StartedArm> {
     }
   }
   Controller()(Workloads);
+  // oxlint-disable-next-line typescript/no-extraneous-class -- what Nest calls a module
   class App {}
   Module({ controllers: [Workloads] })(App);
   const app = await NestFactory.create(App, { logger: false });

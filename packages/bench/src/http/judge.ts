@@ -116,11 +116,11 @@ export function medianOf(rounds: readonly Figures[]): Figures {
   if (first === undefined) throw new RangeError('a median of no rounds');
   const keys = Object.keys(first) as (keyof Figures)[];
   return Object.fromEntries(
-    keys.map((key) => [key, median(rounds.map((round) => round[key]))]),
+    keys.map((key) => [key, middleOf(rounds.map((round) => round[key]))]),
   ) as unknown as Figures;
 }
 
-export function median(values: readonly number[]): number {
+export function middleOf(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = sorted.length >> 1;
   const upper = sorted[middle] ?? Number.NaN;

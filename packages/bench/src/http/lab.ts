@@ -2,7 +2,7 @@ import type { Reading } from './app-child.js';
 import { type Arm, bareOf } from './arms.js';
 import { Child, closedLoopFromChild, loadFromChild, SERVER_CORE } from './child.js';
 import { requestFor, type Workload } from './handlers.js';
-import { type Figures, median, medianOf, type Row } from './judge.js';
+import { type Figures, medianOf, middleOf, type Row } from './judge.js';
 import type { LoadResult } from './load.js';
 import type { Life, Load } from './plan.js';
 
@@ -75,7 +75,7 @@ export async function runLab(lives: readonly Life[], options: LabOptions): Promi
     })),
     capacities: [...capacities.values()].map((capacity) => ({
       ...capacity,
-      perSecond: median(capacity.rounds),
+      perSecond: middleOf(capacity.rounds),
     })),
   };
 }

@@ -173,8 +173,6 @@ function describe({ workload, factor, client, arm }: Omit<Row, 'rounds' | 'media
 }
 
 function show(figures: Figures): string {
-  const percent = (share: number): string => `${(100 * share).toFixed(1).padStart(5)} %`;
-  const ms = (value: number): string => value.toFixed(value < 10 ? 1 : 0).padStart(4);
   return [
     `goodput ${figures.goodput.toFixed(2)}`,
     `late ${percent(figures.late)}`,
@@ -186,12 +184,19 @@ function show(figures: Figures): string {
   ].join('  ');
 }
 
+function percent(share: number): string {
+  return `${(100 * share).toFixed(1).padStart(5)} %`;
+}
+
+function ms(value: number): string {
+  return value.toFixed(value < 10 ? 1 : 0).padStart(4);
+}
+
 function markText({ what, value, bound, atLeast }: Mark): string {
   return `${what} ${value.toPrecision(3)}, must be ${atLeast ? '≥' : '≤'} ${bound.toPrecision(3)}`;
 }
 
 function commit(): string {
-  const git = (...args: string[]) => execFileSync('git', args, { encoding: 'utf8' }).trim();
   try {
     const changed = git(
       'status',
@@ -204,6 +209,10 @@ function commit(): string {
   } catch {
     return 'unknown';
   }
+}
+
+function git(...args: string[]): string {
+  return execFileSync('git', args, { encoding: 'utf8' }).trim();
 }
 
 function versionOf(name: string): string {

@@ -4,8 +4,8 @@ import {
   capacityMark,
   type Figures,
   marksOf,
-  median,
   medianOf,
+  middleOf,
   type Row,
 } from '../../src/http/judge.js';
 import { JUDGED, planOf } from '../../src/http/plan.js';
@@ -24,8 +24,8 @@ const GOOD: Figures = {
 };
 
 function row(arm: Arm, factor: number, figures: Partial<Figures> = {}): Row {
-  const median = { ...GOOD, ...figures };
-  return { workload: 'cpu', arm, factor, client: 'hangUp', rounds: [median], median };
+  const all = { ...GOOD, ...figures };
+  return { workload: 'cpu', arm, factor, client: 'hangUp', rounds: [all], median: all };
 }
 
 /** What is missed, by name. */
@@ -95,8 +95,8 @@ describe('the marks of the http lab', () => {
 
 describe('medians', () => {
   it('are the middle one, or the mean of two', () => {
-    expect(median([3, 1, 2])).toBe(2);
-    expect(median([4, 1, 2, 3])).toBe(2.5);
+    expect(middleOf([3, 1, 2])).toBe(2);
+    expect(middleOf([4, 1, 2, 3])).toBe(2.5);
   });
 
   it('are taken figure by figure', () => {
