@@ -21,7 +21,7 @@ export interface Attempt {
   readonly signal: AbortSignal;
   /** What this try may take, in whole milliseconds. */
   readonly timeoutMs: number;
-  /** The time for a TCP connection, in milliseconds; {@link agent} keeps it by itself. */
+  /** The time for a TCP connection, in milliseconds; `agent` keeps it by itself. */
   readonly connectTimeoutMs: number;
   /** To be sent along: the time left, and `host` if it is not the URL's own. A fresh object. */
   readonly headers: Record<string, string>;
@@ -32,7 +32,7 @@ export interface Attempt {
   /** A `node:http` or `node:https` agent that tells connect timeouts from late answers. Made when first asked for. */
   readonly agent: http.Agent;
   /**
-   * Connections of another kind than {@link agent}'s, kept by the endpoint: they are dropped with its isolation
+   * Connections of another kind than `agent`'s, kept by the endpoint: they are dropped with its isolation
    * and its end. Made when first asked for, one for each kind, and told whom to tell of each TCP connection.
    */
   connections<T extends Connections>(kind: symbol, create: (connected: () => void) => T): T;

@@ -4,10 +4,10 @@ export {
   type OutboundFacts,
   outboundFactsOf,
 } from './adapter.js';
-export { addressTimeoutMs, connectInTime, type TlsOptions } from './agent.js';
+export { addressTimeoutMs, type ConnectOptions, connectInTime, type TlsOptions } from './agent.js';
 export type { Attempt, AttemptEndpoint, TryFn } from './attempt.js';
 export type { Balancer, Candidate } from './balancer/balancer.js';
-export { BALANCER_NAMES, type BalancerValue } from './balancer/create.js';
+export { BALANCER_NAMES, type BalancerName, type BalancerValue } from './balancer/create.js';
 export type { CallOptions } from './call.js';
 export { type Channel, createChannel } from './channel.js';
 export type { Connections } from './endpoint.js';

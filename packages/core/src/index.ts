@@ -22,6 +22,7 @@ export type { Entry, Permit, RevokeReason } from './admission/permit.js';
 export { PRIORITIES, type Priority } from './admission/priority.js';
 export type {
   AnyRateLimiter,
+  AnyRateLimiterBase,
   RateDecision,
   RateLimiter,
   SharedRateLimiter,
@@ -90,11 +91,16 @@ export type {
   WarningEvent,
 } from './events.js';
 export { tell } from './events.js';
-export type { AutoOptions } from './limiter/auto.js';
-export type { AutoDocumentedOptions, AutoStrictOptions } from './limiter/auto-strict.js';
+export type { AutoOptions, AutoSettings } from './limiter/auto.js';
+export type {
+  AutoDocumentedOptions,
+  AutoSharedOptions,
+  AutoStrictOptions,
+  AutoStrictSettings,
+} from './limiter/auto-strict.js';
 export type { ConstantLimiterOptions } from './limiter/constant.js';
 export { createLimiter } from './limiter/create.js';
-export type { GradientOptions } from './limiter/gradient.js';
+export type { GradientOptions, GradientSettings } from './limiter/gradient.js';
 export {
   type ConfigurableLimiter,
   configurableOf,
@@ -116,12 +122,13 @@ export {
   type LimiterOptions,
   type MaxConcurrency,
   type ParsedMaxConcurrency,
+  type ParsedValue,
   parseMaxConcurrency,
   registerLimiter,
   type TimeoutLimit,
 } from './limiter/max-concurrency.js';
-export type { TimeoutOptions } from './limiter/timeout.js';
-export type { TimeoutStrictOptions } from './limiter/timeout-strict.js';
+export type { TimeoutOptions, TimeoutSettings } from './limiter/timeout.js';
+export type { TimeoutStrictOptions, TimeoutStrictSettings } from './limiter/timeout-strict.js';
 export { LATENCY_RELATIVE_ERROR } from './metrics/latency-histogram.js';
 export {
   METRICS,
@@ -154,5 +161,11 @@ export {
   type StoreAnswer,
 } from './rate/store.js';
 export { TokenBucketLaw } from './rate/token-bucket.js';
-export { SmoothBurstyLaw, SmoothWarmUpLaw, WarmUpCurve, WarmUpLaw } from './rate/warm-up.js';
+export {
+  SmoothBurstyLaw,
+  SmoothLaw,
+  SmoothWarmUpLaw,
+  WarmUpCurve,
+  WarmUpLaw,
+} from './rate/warm-up.js';
 export { systemTimers, type TimerHandle, type Timers } from './timers.js';

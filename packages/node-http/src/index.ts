@@ -13,11 +13,12 @@ export {
   type Next,
   RequestLimit,
 } from './limit-request.js';
-export type { LoopListener, LoopMonitor } from './loop-monitor.js';
+export type { LoopHooks, LoopListener, LoopMonitor } from './loop-monitor.js';
 export { type Protection, type ProtectOptions, protect } from './protect.js';
 export type { RateHeaderDraft } from './rate-headers.js';
 export { ipKey } from './rate-limit-key.js';
 export type {
+  Async,
   RateCall,
   RateLimitInfo,
   RateLimitOptions,

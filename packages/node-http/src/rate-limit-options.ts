@@ -41,7 +41,8 @@ export interface RateRefusal {
   readonly decision: RateDecision;
 }
 
-type Async<T> = T | Promise<T>;
+/** A value, or a promise of it. */
+export type Async<T> = T | Promise<T>;
 
 /** The sentence in the ELIMIT body, or a whole body to be sent as JSON. */
 export type RateMessage = string | Readonly<Record<string, unknown>>;

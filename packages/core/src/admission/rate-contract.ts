@@ -25,7 +25,7 @@ export interface TakeOptions {
 }
 
 /** What both forms of a rate limiter share. `n` is a finite number of at least 0; 0 is always granted. */
-interface AnyRateLimiterBase extends SnapshotSource {
+export interface AnyRateLimiterBase extends SnapshotSource {
   readonly name: string;
   readonly rate: number;
   readonly burst: number;

@@ -21,7 +21,7 @@ import { processRegistry, type Registry } from './registry.js';
 export type StorePolicy = 'local' | 'open' | 'closed';
 const POLICIES = ['local', 'open', 'closed'] as const;
 
-/** Options of {@link createRateLimiter}. Either `rate` and `burst`, or `limit` and `windowMs`. */
+/** Options of `createRateLimiter`. Either `rate` and `burst`, or `limit` and `windowMs`. */
 export interface RateLimiterOptions {
   /** Tokens per second, 0 to 1e9. 0 stops the refill until `setRate`. */
   readonly rate?: number | undefined;

@@ -24,7 +24,7 @@ import {
 export type AutoLaw = 'code' | 'documented';
 
 /** Options that both laws of the strict `auto` limiter share. All are live unless they say otherwise. */
-interface AutoSharedOptions {
+export interface AutoSharedOptions {
   /** Length of a sample window, in milliseconds; at least 1. @default 1000 */
   readonly sampleWindowMs?: number | undefined;
   /** Fewer samples at the end of a window: it is thrown away. At least 1. @default 100 */

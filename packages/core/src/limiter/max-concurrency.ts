@@ -56,7 +56,8 @@ export type LimiterOptions =
  */
 export type MaxConcurrency = number | string | TimeoutLimit | LimiterOptions | Limiter;
 
-interface Parsed {
+/** What every parsed max-concurrency value has. */
+export interface ParsedValue {
   /** The law: `constant`, `unlimited`, `auto`, `timeout`, `gradient`, a registered name, or `custom` for an instance. */
   readonly type: string;
   /** The value in one canonical spelling: `10`, `auto`, … */
@@ -67,15 +68,15 @@ interface Parsed {
 
 /** A max-concurrency value that has been checked, ready for `createLimiter`. */
 export type ParsedMaxConcurrency =
-  | (Parsed & { readonly engine: 'constant'; readonly settings: ConstantLimiterOptions })
-  | (Parsed & { readonly engine: 'unlimited' })
-  | (Parsed & { readonly engine: 'auto'; readonly settings: AutoSettings })
-  | (Parsed & { readonly engine: 'autoStrict'; readonly settings: AutoStrictSettings })
-  | (Parsed & { readonly engine: 'timeout'; readonly settings: TimeoutSettings })
-  | (Parsed & { readonly engine: 'timeoutStrict'; readonly settings: TimeoutStrictSettings })
-  | (Parsed & { readonly engine: 'gradient'; readonly settings: GradientSettings })
-  | (Parsed & { readonly engine: 'registered'; readonly factory: LimiterFactory })
-  | (Parsed & { readonly engine: 'custom'; readonly limiter: Limiter });
+  | (ParsedValue & { readonly engine: 'constant'; readonly settings: ConstantLimiterOptions })
+  | (ParsedValue & { readonly engine: 'unlimited' })
+  | (ParsedValue & { readonly engine: 'auto'; readonly settings: AutoSettings })
+  | (ParsedValue & { readonly engine: 'autoStrict'; readonly settings: AutoStrictSettings })
+  | (ParsedValue & { readonly engine: 'timeout'; readonly settings: TimeoutSettings })
+  | (ParsedValue & { readonly engine: 'timeoutStrict'; readonly settings: TimeoutStrictSettings })
+  | (ParsedValue & { readonly engine: 'gradient'; readonly settings: GradientSettings })
+  | (ParsedValue & { readonly engine: 'registered'; readonly factory: LimiterFactory })
+  | (ParsedValue & { readonly engine: 'custom'; readonly limiter: Limiter });
 
 /** Builds a registered limiter. `options` is the options object without `type`; checking it is the factory's part. */
 export type LimiterFactory = (
