@@ -12,6 +12,15 @@ const TASKS = {
   },
   ci: { about: 'everything CI runs', script: 'scripts/ci.mjs' },
   check: { about: 'format, lint, types, import directions', script: 'scripts/check.mjs' },
+  matrix: {
+    about: 'the tests on other Node majors: matrix -- [22 24 26] [--quick]',
+    script: 'scripts/matrix.mjs',
+    programs: true,
+  },
+  'docs:api': {
+    about: 'the API reference, from the sources, into docs/api',
+    script: 'node_modules/typedoc/bin/typedoc',
+  },
   demo: {
     about: 'one service bare and protected under the same overload',
     ts: 'packages/bench/src/demo/main.ts',
