@@ -15,7 +15,7 @@ export interface LabOptions {
 }
 
 /** Capacities per second, by workload and bare arm, one for each round. */
-export type Capacities = ReadonlyMap<string, readonly number[]>;
+type Capacities = ReadonlyMap<string, readonly number[]>;
 
 export interface LabResult {
   readonly rows: readonly Row[];
