@@ -128,6 +128,8 @@ const WORK_MEMORY = 400;
 const CAPACITY_MEMORY = 1000;
 /** Re-measurements that find nothing new come so many times less often. */
 const MOST_PATIENCE = 4;
+/** The first one of all comes after this share of the usual time: it was made with everything in motion. */
+const LEAST_PATIENCE = 0.25;
 
 /**
  * Keeps as many calls in flight as the service needs to be busy, and a few more:
@@ -331,13 +333,13 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
 
   /**
    * How many calls may wait. A count, since a queue longer than K is about as rare as load ^ K however many servers
-   * there are; bounded in time for slow services; up to 55 % less while calls are refused, since lasting overload needs
+   * there are; bounded in time for slow services; up to 57 % less while calls are refused, since lasting overload needs
    * no room for bursts. The root covers the scatter of the calls being worked on.
    */
   #allowance(capacity: number): number {
     const { queueSize, queueMs } = this.#settings;
     const places = Math.min(queueSize, 4 + capacity * queueMs * 1000);
-    const relief = 0.55 * Math.min(1, this.#pressure / 0.2);
+    const relief = 0.57 * Math.min(1, this.#pressure / 0.2);
     return places * (1 - relief) + 0.85 * Math.sqrt(capacity * this.#workUs);
   }
 
@@ -553,6 +555,7 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
 
   #endTrial(nowUs: number): void {
     this.#trying = false;
+    if (this.#trust < TRUSTED) this.#patience = LEAST_PATIENCE;
     this.#trust = TRUSTED;
     this.#provenCapacity = this.#capacity;
     this.#provenUs = nowUs;
