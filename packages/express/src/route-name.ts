@@ -84,18 +84,36 @@ function findMount(stack: readonly Layer[], rest: string, route: Route): string 
     if (Object.keys(params).length > 0) continue;
     const matched = path === '/' ? '' : path;
     const further = findMount(inner, rest.slice(matched.length), route);
-    if (further !== undefined) return (matched === '' ? '' : templateOf(layer, matched)) + further;
+    if (further === undefined) continue;
+    const template = matched === '' ? '' : templateOf(layer, matched);
+    if (template !== undefined) return template + further;
   }
   return undefined;
 }
 
-function templateOf(layer: Layer, matched: string): string {
-  const written = layer.rawPath ?? literalOf(layer.regexp);
-  const isIt = typeof written === 'string' && written.toLowerCase() === matched.toLowerCase();
-  return isIt ? written : matched.toLowerCase();
+/** The template of a mount that matched; `undefined` for an expression, whose match is the client's to choose. */
+function templateOf({ rawPath, regexp }: Layer, matched: string): string | undefined {
+  const written = rawPath === undefined ? literalsOf(regexp) : [rawPath].flat();
+  const isIt = (one: unknown): one is string =>
+    typeof one === 'string' && one.toLowerCase() === matched.toLowerCase();
+  const exact = written?.find(isIt);
+  if (exact !== undefined) return exact;
+  // a text with optional parts, and Express 5 before 5.3, which does not show what was written
+  const isText = written?.every((one) => typeof one === 'string') ?? true;
+  return isText ? matched.toLowerCase() : undefined;
 }
 
-/** `^\/Api\/?(?=\/|$)` was written as `/Api`. */
-function literalOf(regexp: RegExp | undefined): string | undefined {
-  return regexp?.source.replace(/^\^/, '').replace('\\/?(?=\\/|$)', '').replace(/\\(.)/g, '$1');
+/** How Express 4 ends the expression of each template that a mount was written with. */
+const TEMPLATE_END = '\\/?(?=\\/|$)';
+/** An expression without anything that could match more than one text. */
+const LITERAL = /^(?:[^\\^$.*+?()[\]{}|]|\\\W)*$/;
+
+/** `^\/Api\/?(?=\/|$)` was written as `/Api`; what is no text is given as the expression. */
+function literalsOf(regexp: RegExp | undefined): (string | RegExp)[] | undefined {
+  return regexp?.source
+    .replace(/^\(\?:(.*)\)$/, '$1')
+    .split(TEMPLATE_END)
+    .filter((part) => part !== '')
+    .map((part) => part.replace(/^\|?\^/, '').replace(/(?:\\\/\??)+$/, ''))
+    .map((part) => (LITERAL.test(part) ? part.replace(/\\(.)/g, '$1') : regexp));
 }
