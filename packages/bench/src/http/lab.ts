@@ -14,9 +14,6 @@ export interface LabOptions {
   readonly onRun: (round: number, row: Omit<Row, 'rounds' | 'median'>, figures: Figures) => void;
 }
 
-/** Capacities per second, by workload and bare arm, one for each round. */
-type Capacities = ReadonlyMap<string, readonly number[]>;
-
 export interface LabResult {
   readonly rows: readonly Row[];
   readonly capacities: readonly {
