@@ -21,7 +21,7 @@ export interface KoaLimitOptions
   readonly handler?: ((ctx: Context, rejection: Rejection, next: Next) => unknown) | undefined;
   /** A call's class; under pressure the lower ones go first. @default 'default' */
   readonly priority?: ((ctx: Context) => Priority) | undefined;
-  /** What counts as a failure of ours, asked when the answer has been written. @default status >= 500 */
+  /** What counts as a failure of ours, asked when the answer has been written. @default a status of 500 and above */
   readonly isFailure?: ((ctx: Context) => boolean) | undefined;
 }
 

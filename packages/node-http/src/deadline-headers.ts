@@ -25,7 +25,7 @@ const MILLISECONDS = /^\d{1,12}$/;
  * The time a request's caller still has, in milliseconds from its arrival: the smallest that its headers
  * give. 0 means that it has passed. `undefined` if there is none; what cannot be read counts as none.
  *
- * @param headerNames in lower case. @default DEADLINE_HEADERS
+ * @param headerNames - in lower case. @default DEADLINE_HEADERS
  */
 export function timeoutOf(
   req: Pick<IncomingMessage, 'headers'>,

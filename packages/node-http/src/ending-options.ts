@@ -21,7 +21,7 @@ export interface EndingOptions {
   readonly bodyHoldMs?: number | undefined;
   /** Event streams and upgrades that may run at once, outside the limiter; one more is cut off, and counts as rejected. @default 1000 */
   readonly maxStreams?: number | undefined;
-  /** What counts as a failure of ours. @default status >= 500 */
+  /** What counts as a failure of ours. @default a status of 500 and above */
   readonly isFailure?: ((req: IncomingMessage, res: ServerResponse) => boolean) | undefined;
   /** @default the process's monotonic clock */
   readonly clock?: Clock | undefined;

@@ -7,7 +7,7 @@ import { DEADLINE_HEADERS, timeoutOf } from './deadline-headers.js';
  * What is left of the time that a request's caller gave it, in milliseconds, 0 or less if it has passed;
  * `undefined` if it gave none. To be passed on to calls that are made for it: as `carriedTimeoutMs` of a client.
  *
- * @param headerNames in lower case. @default DEADLINE_HEADERS
+ * @param headerNames - in lower case. @default DEADLINE_HEADERS
  */
 export function timeLeftOf(
   req: IncomingMessage,

@@ -43,7 +43,7 @@ export interface AutoOptions {
   readonly maxSampleCount?: number | undefined;
 }
 
-/** Resolved options of {@link AutoLimiter}. */
+/** Resolved options of `AutoLimiter`. */
 export type AutoSettings = { [K in keyof AutoOptions]-?: NonNullable<AutoOptions[K]> };
 
 const RULES: OptionRules<AutoSettings> = {

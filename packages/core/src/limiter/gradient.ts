@@ -35,7 +35,7 @@ export interface GradientOptions {
   readonly maxConcurrency?: number | undefined;
 }
 
-/** Resolved options of {@link GradientLimiter}. */
+/** Resolved options of `GradientLimiter`. */
 export type GradientSettings = {
   [K in keyof GradientOptions]-?: NonNullable<GradientOptions[K]>;
 };

@@ -41,7 +41,7 @@ export interface TimeoutStrictOptions {
   readonly reportedMaxConcurrency?: number | undefined;
 }
 
-/** Resolved options of {@link TimeoutStrictLimiter}. */
+/** Resolved options of `TimeoutStrictLimiter`. */
 export type TimeoutStrictSettings = {
   [K in keyof TimeoutStrictOptions]-?: NonNullable<TimeoutStrictOptions[K]>;
 };

@@ -33,7 +33,7 @@ export interface TimeoutOptions {
   readonly expireMs?: number | undefined;
 }
 
-/** Resolved options of {@link TimeoutLimiter}. */
+/** Resolved options of `TimeoutLimiter`. */
 export type TimeoutSettings = { [K in keyof TimeoutOptions]-?: NonNullable<TimeoutOptions[K]> };
 
 const RULES: OptionRules<TimeoutSettings> = {
