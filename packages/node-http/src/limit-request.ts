@@ -141,7 +141,7 @@ export class RequestLimit<
     if (guard === undefined) return 'go';
     let verdict: LimitVerdict | undefined;
     let settle: ((verdict: LimitVerdict) => void) | undefined;
-    const tell = (told: LimitVerdict): void => {
+    const decide = (told: LimitVerdict): void => {
       verdict = told;
       settle?.(told);
     };
@@ -149,9 +149,9 @@ export class RequestLimit<
       guard,
       req,
       res,
-      () => tell('go'),
-      tell,
-      () => tell('gone'),
+      () => decide('go'),
+      decide,
+      () => decide('gone'),
     );
     return (
       verdict ??
