@@ -16,7 +16,7 @@ import { variants } from './variants.js';
 const USAGE = `lab [FILE.json…] [--arm NAME]… [--seeds N] [--starts] [--variants SEED] [--json OUT] [--svg DIR] [--quick]
   without files: the whole matrix, every arm, the start values and the negative controls
   --arm NAME      ${ARMS.join(', ')} or all; auto if files are given
-  --seeds N       seeds per window, of which the median is judged (5; quick: 3)
+  --seeds N       seeds per window, of which the median is judged (5)
   --starts        other limits at the start too, when files are given
   --variants S    scenarios of the same kinds with other numbers, drawn with this seed
   --json OUT      all figures; a text table beside it, in OUT with .txt
@@ -45,7 +45,7 @@ async function main(): Promise<number> {
     return 0;
   }
   const quick = values.quick === true;
-  const seeds = wholeNumber('--seeds', values.seeds ?? (quick ? '3' : '5'));
+  const seeds = wholeNumber('--seeds', values.seeds ?? '5');
   const matrix = positionals.length === 0 && values.variants === undefined;
   const files = filesOf(positionals, values.variants, quick);
   const named = values.arm?.flatMap((name) => (name === 'all' ? [...ARMS] : [armOf(name)]));
@@ -123,7 +123,14 @@ function save(
       .join(' ')}`,
     commit: git('rev-parse', '--short', 'HEAD'),
     uncommitted:
-      git('status', '--porcelain', '--', 'packages/core/src', 'packages/bench/src/sim') !== '',
+      git(
+        'status',
+        '--porcelain',
+        '--',
+        'packages/core/src/limiter',
+        'packages/core/src/sampling',
+        'packages/bench/src/sim',
+      ) !== '',
     core: (
       JSON.parse(readFileSync(new URL('../../../core/package.json', import.meta.url), 'utf8')) as {
         version: string;
