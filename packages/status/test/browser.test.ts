@@ -56,13 +56,11 @@ inABrowser('status pages in a real browser', () => {
     const inflight = page.locator('[data-value="guard:GET /search:inflight"]');
     expect(await inflight.textContent()).toBe('0');
     const entries = [guard.tryAcquire(), guard.tryAcquire(), guard.tryAcquire()];
-    await page.waitForFunction(
-      `document.querySelector('[data-value="guard:GET /search:inflight"]').textContent === '3'`,
-    );
+    await page.locator('[data-value="guard:GET /search:inflight"]', { hasText: /^3$/ }).waitFor();
     for (const entry of entries) if (entry.admitted) entry.release('success');
-    await page.waitForFunction(
-      `document.querySelector('[data-path="guard:GET /search:inflight"]').getAttribute('d')`,
-    );
+    await page
+      .locator('[data-path="guard:GET /search:inflight"]:not([d=""])')
+      .waitFor({ state: 'attached' });
   });
 
   it('takes in a guard that came later', async () => {
