@@ -18,8 +18,9 @@ export class TestRateStore implements RateStore {
   takes = 0;
   /** Keys that answer with an error of their own. */
   readonly oddKeys = new Set<string>();
+  /** How many processes it says there are. */
+  holders = 1;
   #health: StoreHealth = 'up';
-  #holders = 1;
   readonly #buckets = new Map<string, Bucket>();
   #hanging: (() => void)[] = [];
 
@@ -35,11 +36,6 @@ export class TestRateStore implements RateStore {
     for (const go of waiting) go();
   }
 
-  /** How many processes it says there are. */
-  set holders(holders: number) {
-    this.#holders = holders;
-  }
-
   /** The tokens it holds for a limiter's key. */
   tokens(name: string, key: string, nowUs: number): number | undefined {
     return this.#buckets.get(`${name}:${key}`)?.tokens(nowUs);
@@ -53,7 +49,7 @@ export class TestRateStore implements RateStore {
       this.#buckets.set(id, bucket);
       return bucket;
     };
-    const holders = (): number => this.#holders;
+    const holders = (): number => this.holders;
     return {
       take: async (key, n, quota) => {
         this.takes += 1;

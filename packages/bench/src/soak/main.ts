@@ -35,6 +35,8 @@ const HEAP_ROOM_MB = 12;
 const redisServer = ['/usr/bin/valkey-server', '/usr/bin/redis-server'].find((file) =>
   existsSync(file),
 );
+/** At the start: an hour later the checkout may stand elsewhere. */
+const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim();
 const stopping: (() => void)[] = [];
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -230,7 +232,7 @@ try {
 
   const result = {
     command: `npm run -s soak -- --minutes ${minutes}`,
-    commit: execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim(),
+    commit,
     date: new Date().toISOString().slice(0, 10),
     node: process.version,
     minutes,
