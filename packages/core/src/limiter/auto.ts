@@ -334,15 +334,13 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
   /**
    * How many calls may wait. A count, since a queue longer than K is about as rare as load ^ K however many servers
    * there are; bounded in time for slow services; up to 57 % less while calls are refused, since lasting overload needs
-   * no room for bursts. The root covers the scatter of the calls being worked on,
-   * up to twice as wide where latencies spread.
+   * no room for bursts. The root covers the scatter of the calls being worked on.
    */
   #allowance(capacity: number): number {
     const { queueSize, queueMs } = this.#settings;
     const places = Math.min(queueSize, 4 + capacity * queueMs * 1000);
     const relief = 0.57 * Math.min(1, this.#pressure / 0.2);
-    const scatter = Math.max(1, Math.min(2, this.#variation));
-    return places * (1 - relief) + 0.85 * scatter * Math.sqrt(capacity * this.#workUs);
+    return places * (1 - relief) + 0.85 * Math.sqrt(capacity * this.#workUs);
   }
 
   /** The end of a window. */
