@@ -1,9 +1,8 @@
-import { type Clock, systemClock } from '../clock.js';
+import type { Clock } from '../clock.js';
 import type { FlagSnapshot, RateLimiterSnapshot } from '../metrics/snapshot.js';
 import { Bucket } from '../rate/bucket.js';
 import { type BucketLaw, refillUs } from '../rate/law.js';
-import { MemoryStore } from '../rate/memory-store.js';
-import { coarse } from './coarse-clock.js';
+import { MemoryStore, type Slot } from '../rate/memory-store.js';
 import { costOf, keyOf, RateBook } from './rate-book.js';
 import type { RateDecision, RateLimiter, TakeOptions } from './rate-contract.js';
 import {
@@ -17,6 +16,8 @@ import { ClosedError, maxWaitOf, TakeLine, tooLong } from './take-line.js';
 
 /** The one bucket's line stands under this; keys are strings. */
 type LineKey = string | undefined;
+/** In place of a slot: the one bucket of a limiter without keys. */
+const ONE = -1 satisfies Slot;
 
 /** A rate limiter of this process. Made by `createRateLimiter`. */
 export class LocalRateLimiter implements RateLimiter {
@@ -34,8 +35,7 @@ export class LocalRateLimiter implements RateLimiter {
 
   constructor(options: ResolvedRateOptions) {
     this.#options = options;
-    // who brings a clock means its every reading
-    this.#clock = options.clock === systemClock ? coarse(systemClock) : options.clock;
+    this.#clock = options.clock;
     this.#book = new RateBook(options);
     const nowUs = options.clock.nowUs();
     const { startup } = options;
@@ -62,7 +62,7 @@ export class LocalRateLimiter implements RateLimiter {
   tryTake(n = 1, key?: string): boolean {
     costOf(n);
     const nowUs = this.#now();
-    if (this.#takeUs(n, key, nowUs) === 0) {
+    if (this.#takeUs(n, key, this.#slotOf(key, nowUs), nowUs) === 0) {
       this.#book.granted++;
       return true;
     }
@@ -72,19 +72,13 @@ export class LocalRateLimiter implements RateLimiter {
   check(n = 1, key?: string): RateDecision {
     costOf(n);
     const nowUs = this.#now();
-    const waitUs = this.#takeUs(n, key, nowUs);
+    const at = this.#slotOf(key, nowUs);
+    const waitUs = this.#takeUs(n, key, at, nowUs);
+    const tokens = this.#tokensAt(at, nowUs);
+    const paidAtUs = at === ONE ? this.#one.paidAtUs() : this.#keyed.paidAtUs(at);
+    // told last: a listener may call back in, for another key
     const granted = waitUs === 0 || this.#book.refused(key, nowUs);
     if (waitUs === 0) this.#book.granted++;
-    let tokens: number;
-    let paidAtUs: number;
-    if (key === undefined) {
-      tokens = this.#one.tokens(nowUs);
-      paidAtUs = this.#one.paidAtUs();
-    } else {
-      const at = this.#keyed.find(key, nowUs);
-      tokens = this.#keyed.tokensAt(at, nowUs);
-      paidAtUs = this.#keyed.paidAtUs(at);
-    }
     return {
       granted,
       remaining: Math.max(0, tokens),
@@ -101,11 +95,8 @@ export class LocalRateLimiter implements RateLimiter {
   reserve(n = 1, key?: string): number {
     costOf(n);
     const nowUs = this.#now();
-    const counted = key === undefined ? undefined : this.#counted(key);
-    const waitUs =
-      counted === undefined
-        ? this.#one.reserve(n, nowUs)
-        : this.#keyed.reserveAt(this.#keyed.find(counted, nowUs), n, nowUs);
+    const at = this.#slotOf(key, nowUs);
+    const waitUs = at === ONE ? this.#one.reserve(n, nowUs) : this.#keyed.reserveAt(at, n, nowUs);
     if (waitUs < Number.POSITIVE_INFINITY) this.#book.granted++;
     else if (this.#book.refused(key, nowUs)) return 0; // a dry run
     return waitUs / 1000;
@@ -114,13 +105,15 @@ export class LocalRateLimiter implements RateLimiter {
   refund(n = 1, key?: string): void {
     costOf(n);
     const nowUs = this.#now();
-    if (key === undefined) this.#one.refund(n, nowUs);
-    else this.#keyed.refundAt(this.#keyed.find(this.#counted(key), nowUs), n, nowUs);
+    const at = this.#slotOf(key, nowUs);
+    if (at === ONE) this.#one.refund(n, nowUs);
+    else this.#keyed.refundAt(at, n, nowUs);
     this.#serveLine(key);
   }
 
   tokens(key?: string): number {
-    return this.#tokens(key, this.#now());
+    const nowUs = this.#now();
+    return this.#tokensAt(this.#slotOf(key, nowUs), nowUs);
   }
 
   reset(key?: string): void {
@@ -210,36 +203,44 @@ export class LocalRateLimiter implements RateLimiter {
     return nowUs;
   }
 
+  /** Where the key's bucket lies; good until the next key is looked for. */
+  #slotOf(key: LineKey, nowUs: number): Slot {
+    if (key === undefined) return ONE;
+    return this.#keyed.find(this.#counted(key), nowUs);
+  }
+
   #counted(key: string): string {
     this.#hasKeys = true;
     return keyOf(key);
   }
 
-  #takeUs(n: number, key: LineKey, nowUs: number): number {
+  /** 0 if taken, else microseconds to wait. */
+  #takeUs(n: number, key: LineKey, at: Slot, nowUs: number): number {
     if (n === 0) return 0;
     if (this.#lines.size > 0) {
       const line = this.#lines.get(key);
-      if (line !== undefined) return this.#behindUs(line, n, key, nowUs);
+      if (line !== undefined) return this.#behindUs(line, n, at, nowUs);
     }
-    if (key === undefined) return this.#one.take(n, nowUs);
-    return this.#keyed.takeAt(this.#keyed.find(this.#counted(key), nowUs), n, nowUs);
+    return this.#takeAt(at, n, nowUs);
   }
 
   /** How long for `n` more behind those who wait already; never 0. */
-  #behindUs(line: TakeLine, n: number, key: LineKey, nowUs: number): number {
+  #behindUs(line: TakeLine, n: number, at: Slot, nowUs: number): number {
     if (n > this.#law.burst && !this.#options.strict) return Number.POSITIVE_INFINITY;
-    const missing = line.asked + n - this.#tokens(key, nowUs);
+    const missing = line.asked + n - this.#tokensAt(at, nowUs);
     return refillUs(missing, this.#law.rate);
   }
 
-  #waitUs(n: number, key: LineKey, nowUs: number): number {
-    if (key === undefined) return this.#one.waitUs(n, nowUs);
-    return this.#keyed.waitAt(this.#keyed.find(this.#counted(key), nowUs), n, nowUs);
+  #takeAt(at: Slot, n: number, nowUs: number): number {
+    return at === ONE ? this.#one.take(n, nowUs) : this.#keyed.takeAt(at, n, nowUs);
   }
 
-  #tokens(key: LineKey, nowUs: number): number {
-    if (key === undefined) return this.#one.tokens(nowUs);
-    return this.#keyed.tokensAt(this.#keyed.find(this.#counted(key), nowUs), nowUs);
+  #waitAt(at: Slot, n: number, nowUs: number): number {
+    return at === ONE ? this.#one.waitUs(n, nowUs) : this.#keyed.waitAt(at, n, nowUs);
+  }
+
+  #tokensAt(at: Slot, nowUs: number): number {
+    return at === ONE ? this.#one.tokens(nowUs) : this.#keyed.tokensAt(at, nowUs);
   }
 
   #take(n: number, options: TakeOptions): Promise<void> | undefined {
@@ -248,7 +249,7 @@ export class LocalRateLimiter implements RateLimiter {
     const maxWaitMs = maxWaitOf(options);
     signal?.throwIfAborted();
     const nowUs = this.#now();
-    const waitUs = this.#takeUs(n, key, nowUs);
+    const waitUs = this.#takeUs(n, key, this.#slotOf(key, nowUs), nowUs);
     if (waitUs === 0) {
       this.#book.granted++;
       return undefined;
@@ -260,8 +261,9 @@ export class LocalRateLimiter implements RateLimiter {
     }
     const late = (): Error => {
       const atUs = this.#now();
+      const leftUs = this.#waitAt(this.#slotOf(key, atUs), n, atUs);
       this.#book.refused(key, atUs);
-      return tooLong(this.name, Math.ceil(this.#waitUs(n, key, atUs) / 1000));
+      return tooLong(this.name, Math.ceil(leftUs / 1000));
     };
     if (waitUs / 1000 > maxWaitMs && this.#law.rate > 0) {
       this.#book.refused(key, nowUs);
@@ -286,10 +288,7 @@ export class LocalRateLimiter implements RateLimiter {
     if (line === undefined) return;
     for (let first = line.first; first !== undefined; first = line.first) {
       const nowUs = this.#now();
-      const waitUs =
-        key === undefined
-          ? this.#one.take(first.n, nowUs)
-          : this.#keyed.takeAt(this.#keyed.find(this.#counted(key), nowUs), first.n, nowUs);
+      const waitUs = this.#takeAt(this.#slotOf(key, nowUs), first.n, nowUs);
       if (waitUs === 0) {
         this.#book.granted++;
         line.serve();
