@@ -1,6 +1,7 @@
 // The entry of the process that is put under load: every workload behind one arm, which is the argument.
-// It says its port, then answers every message with a reading.
+// It says its ports, then answers every message with a reading.
 import { once } from 'node:events';
+import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { GuardSnapshot } from '@elimit/core';
 import { type DispatchSnapshot, dispatchSnapshot } from '@elimit/node-http';
@@ -15,9 +16,18 @@ export interface Reading {
   readonly uptimeSeconds: number;
 }
 
-const { server, guard } = await startArm(process.argv[2] as Arm);
-if (!server.listening) await once(server, 'listening');
-process.send?.({ port: (server.address() as AddressInfo).port });
+/** Where the process listens. */
+export interface Ports {
+  readonly port: number;
+  /** The same code behind a guard of its own. */
+  readonly warmUpPort: number;
+}
+
+const arm = process.argv[2] as Arm;
+const { server, guard } = await startArm(arm);
+const warmUp = await startArm(arm, 'warmUp');
+const ports: Ports = { port: await portOf(server), warmUpPort: await portOf(warmUp.server) };
+process.send?.(ports);
 
 process.on('message', () => {
   const { user, system } = process.cpuUsage();
@@ -30,3 +40,8 @@ process.on('message', () => {
   process.send?.(reading);
 });
 process.on('disconnect', () => process.exit());
+
+async function portOf(listener: Server): Promise<number> {
+  if (!listener.listening) await once(listener, 'listening');
+  return (listener.address() as AddressInfo).port;
+}

@@ -32,6 +32,7 @@ export const ARMS = {
   'koa-auto': "Koa, limit('auto')",
   nest: 'Nest on Express, bare',
   'nest-auto': "Nest on Express, UseGuards(limit('auto'))",
+  'nest-front': "Nest on Express, app.use(limit('auto')) of @elimit/express in front",
 } as const;
 export type Arm = keyof typeof ARMS;
 
@@ -39,12 +40,11 @@ export type Arm = keyof typeof ARMS;
 export function bareOf(arm: Arm): Arm {
   if (arm === 'fastify' || arm === 'under-pressure') return 'fastify';
   if (arm === 'koa' || arm === 'koa-auto') return 'koa';
-  return arm === 'nest' || arm === 'nest-auto' ? 'nest' : 'none';
+  return arm.startsWith('nest') ? 'nest' : 'none';
 }
 
 /** The example in its README, without the bounds on memory. It has no defaults. */
 const UNDER_PRESSURE = { maxEventLoopDelay: 1_000, maxEventLoopUtilization: 0.98 };
-const FIXED = 20;
 const BACKLOG = 4096;
 const HOST = '127.0.0.1';
 
@@ -54,28 +54,54 @@ export interface StartedArm {
 }
 
 /**
- * Starts a server with every workload that its framework serves here. Under `/warm` stands a second instance of
- * the same protection, so that code can be warmed up without teaching the first one anything.
+ * What a server is for: to be measured, or to warm up its code, which both share. The one for warming up refuses
+ * nearly everything, by a guard of its own, so that the other's has learned nothing.
  */
-export async function startArm(arm: Arm): Promise<StartedArm> {
+export type Purpose = 'measured' | 'warmUp';
+
+/** Starts a server with every workload that its framework serves here. */
+export async function startArm(arm: Arm, purpose: Purpose = 'measured'): Promise<StartedArm> {
   const bare = bareOf(arm);
+  const guard = guardOf(arm, purpose);
   if (bare === 'fastify') return startFastify(arm !== bare);
-  if (bare === 'koa') return startKoa(arm !== bare);
-  return bare === 'nest' ? startNest(arm !== bare) : startExpress(arm);
+  if (bare === 'koa') return startKoa(guard);
+  if (arm === 'nest-front') return startNest(undefined, guard);
+  return bare === 'nest' ? startNest(guard, undefined) : startExpress(arm, guard);
 }
 
-function guardFor(limit: MaxConcurrency, name = 'measured'): Guard {
-  return createGuard({ limit, name, registry: name === 'measured' ? undefined : false });
+function guardOf(arm: Arm, purpose: Purpose): Guard | undefined {
+  const limit = LIMITS[arm];
+  if (limit === undefined) return undefined;
+  if (purpose === 'measured') return createGuard({ limit, name: 'measured' });
+  const type = typeof limit === 'number' ? 'constant' : limit;
+  return createGuard({ limit: WARM_UP_LIMITS[type], registry: false });
 }
 
-function startExpress(arm: Arm): StartedArm {
+const FIXED = 20;
+/** The limit of each arm that has one. */
+const LIMITS: Partial<Record<Arm, 'auto' | 'timeout' | number>> = {
+  auto: 'auto',
+  timeout: 'timeout',
+  fixed: FIXED,
+  noDispatch: FIXED,
+  protect: 'auto',
+  'protect-fixed': FIXED,
+  'koa-auto': 'auto',
+  'nest-auto': 'auto',
+  'nest-front': 'auto',
+};
+const WARM_UP_LIMITS: Record<'auto' | 'timeout' | 'constant', MaxConcurrency> = {
+  auto: { type: 'auto', maxConcurrency: 2 },
+  timeout: { type: 'timeout', maxConcurrency: 2 },
+  constant: 2,
+};
+
+function startExpress(arm: Arm, guard: Guard | undefined): StartedArm {
   const app = express();
-  const guard = guardOf(arm);
-  app.use('/warm', protectionOf(arm, guardFor(2, 'warm')), (_req, res) => {
-    res.end('ok');
-  });
-  if (guard !== undefined || PEERS.has(arm)) {
-    if (!arm.startsWith('protect')) app.use(protectionOf(arm, guard));
+  if (arm === 'toobusy-js') app.use(toobusyGate);
+  if (arm === 'overload-protection') app.use(overloadProtection('express'));
+  if (guard !== undefined && !arm.startsWith('protect')) {
+    app.use(expressLimit(guard, { dispatch: arm !== 'noDispatch' }));
   }
   const handlers = createHandlers();
   for (const workload of WORKLOADS) {
@@ -84,41 +110,20 @@ function startExpress(arm: Arm): StartedArm {
     else app.get(path, handlers[workload]);
   }
   const server = app.listen({ port: 0, host: HOST, backlog: BACKLOG });
-  if (arm.startsWith('protect')) {
-    protect(server, { limit: guard, skip: (req) => req.url?.startsWith('/warm') === true });
-  }
+  if (arm.startsWith('protect')) protect(server, { limit: guard });
   return { server, guard };
 }
 
-const PEERS: ReadonlySet<Arm> = new Set(['toobusy-js', 'overload-protection']);
-
-function guardOf(arm: Arm): Guard | undefined {
-  if (arm === 'auto' || arm === 'timeout') return guardFor(arm);
-  if (arm === 'protect') return guardFor('auto');
-  return arm === 'fixed' || arm === 'noDispatch' || arm === 'protect-fixed'
-    ? guardFor(FIXED)
-    : undefined;
-}
-
-function protectionOf(arm: Arm, guard: Guard | undefined): RequestHandler {
-  if (arm === 'toobusy-js') {
-    return function gate(_req, res, next) {
-      if (toobusy()) res.status(503).send('Server Too Busy');
-      else next();
-    };
-  }
-  if (arm === 'overload-protection') return overloadProtection('express');
-  return guard === undefined
-    ? (_req, _res, next) => next()
-    : expressLimit(guard, { dispatch: arm !== 'noDispatch' });
-}
+const toobusyGate: RequestHandler = function gate(_req, res, next) {
+  if (toobusy()) res.status(503).send('Server Too Busy');
+  else next();
+};
 
 async function startFastify(guarded: boolean): Promise<StartedArm> {
   const app = fastify();
   if (guarded) {
     await app.register(underPressure, UNDER_PRESSURE);
   }
-  app.get('/warm', (_request, reply) => reply.send('ok'));
   const handlers = createHandlers();
   for (const workload of WORKLOADS) {
     const { method, path } = requestFor(workload);
@@ -135,22 +140,11 @@ async function startFastify(guarded: boolean): Promise<StartedArm> {
   return { server: app.server, guard: undefined };
 }
 
-function startKoa(guarded: boolean): StartedArm {
+function startKoa(guard: Guard | undefined): StartedArm {
   const app = new Koa();
-  const guard = guarded ? guardFor('auto') : undefined;
-  const warm = koaLimit(guardFor(2, 'warm'));
-  const measured = guard === undefined ? undefined : koaLimit(guard);
   const handlers = createHandlers();
-  app.use(async (ctx, next) => {
-    const protection = ctx.path === '/warm' && guarded ? warm : measured;
-    if (protection === undefined || (ctx.path === '/warm' && !guarded)) await next();
-    else await protection(ctx, next);
-  });
+  if (guard !== undefined) app.use(koaLimit(guard));
   app.use(async (ctx) => {
-    if (ctx.path === '/warm') {
-      ctx.body = 'ok';
-      return;
-    }
     ctx.respond = false;
     ctx.res.statusCode = 200; // Koa begins with 404
     await handlers[ctx.path.slice(1) as Workload](ctx.req, ctx.res);
@@ -158,39 +152,34 @@ function startKoa(guarded: boolean): StartedArm {
   return { server: app.listen({ port: 0, host: HOST, backlog: BACKLOG }), guard };
 }
 
-/** Decorators are functions: called by hand, so that no compiler needs to know of them. */
-async function startNest(guarded: boolean): Promise<StartedArm> {
-  const guard = guarded ? guardFor('auto') : undefined;
+/**
+ * Decorators are functions: called by hand, so that no compiler needs to know of them.
+ *
+ * @param guard - bound to the handlers
+ * @param front - in front of Nest and its body parsers
+ */
+async function startNest(guard: Guard | undefined, front: Guard | undefined): Promise<StartedArm> {
   const handlers = createHandlers();
   // oxlint-disable-next-line typescript/no-extraneous-class -- its methods are added below
   class Workloads {}
-  const routes: Record<string, RequestHandler> = Object.fromEntries(
-    WORKLOADS.filter((workload) => requestFor(workload).method === 'GET').map((workload) => [
-      workload,
-      (req, res) => handlers[workload](req, res),
-    ]),
-  );
-  routes.warm = (_req, res) => {
-    res.end('ok');
-  };
-  for (const [name, route] of Object.entries(routes)) {
+  for (const workload of WORKLOADS) {
+    if (requestFor(workload).method !== 'GET') continue;
+    const route: RequestHandler = (req, res) => handlers[workload](req, res);
     const method = { value: route, writable: true, configurable: true };
-    Object.defineProperty(Workloads.prototype, name, method);
-    Get(name)(Workloads.prototype, name, method);
-    Req()(Workloads.prototype, name, 0);
-    Res()(Workloads.prototype, name, 1);
-    const own = name === 'warm' ? guardFor(2, 'warm') : guard;
-    if (guarded && own !== undefined) {
-      UseGuards(nestLimit(own))(Workloads.prototype, name, method);
-    }
+    Object.defineProperty(Workloads.prototype, workload, method);
+    Get(workload)(Workloads.prototype, workload, method);
+    Req()(Workloads.prototype, workload, 0);
+    Res()(Workloads.prototype, workload, 1);
+    if (guard !== undefined) UseGuards(nestLimit(guard))(Workloads.prototype, workload, method);
   }
   Controller()(Workloads);
   // oxlint-disable-next-line typescript/no-extraneous-class -- what Nest calls a module
   class App {}
   Module({ controllers: [Workloads] })(App);
   const app = await NestFactory.create(App, { logger: false });
+  if (front !== undefined) app.use(expressLimit(front));
   const server = app.getHttpServer() as Server;
   await app.init();
   server.listen({ port: 0, host: HOST, backlog: BACKLOG });
-  return { server, guard };
+  return { server, guard: guard ?? front };
 }

@@ -47,6 +47,7 @@ const OURS: ReadonlySet<Arm> = new Set([
   'protect-fixed',
   'koa-auto',
   'nest-auto',
+  'nest-front',
 ]);
 const PEERS: ReadonlySet<Arm> = new Set(['toobusy-js', 'overload-protection', 'under-pressure']);
 

@@ -63,6 +63,7 @@ const FULL_CPU: Partial<Record<Arm, readonly Load[]>> = {
   'koa-auto': OTHER_FRAMEWORKS,
   nest: loads([0.8], 'patient'),
   'nest-auto': OTHER_FRAMEWORKS,
+  'nest-front': OTHER_FRAMEWORKS,
 };
 
 const QUICK: Partial<Record<Arm, readonly Load[]>> = {
