@@ -119,7 +119,10 @@ export class LocalRateLimiter implements RateLimiter {
   reset(key?: string): void {
     const nowUs = this.#now();
     if (key === undefined) this.#one.reset(nowUs);
-    else this.#keyed.reset(this.#counted(key), nowUs);
+    else {
+      this.#hasKeys = true;
+      this.#keyed.reset(keyOf(key), nowUs);
+    }
     this.#serveLine(key);
   }
 
@@ -196,36 +199,31 @@ export class LocalRateLimiter implements RateLimiter {
   /** The time, after the start-up burst has been put away if it is over. */
   #now(): number {
     const nowUs = this.#clock.nowUs();
-    if (nowUs >= this.#startupEndsUs) {
-      this.#startupEndsUs = Number.POSITIVE_INFINITY;
-      this.#retune(this.#law.rate, this.#options.burst);
-    }
+    if (nowUs >= this.#startupEndsUs) this.#endStartup();
     return nowUs;
+  }
+
+  #endStartup(): void {
+    this.#startupEndsUs = Number.POSITIVE_INFINITY;
+    this.#retune(this.#law.rate, this.#options.burst);
   }
 
   /** Where the key's bucket lies; good until the next key is looked for. */
   #slotOf(key: LineKey, nowUs: number): Slot {
     if (key === undefined) return ONE;
-    return this.#keyed.find(this.#counted(key), nowUs);
-  }
-
-  #counted(key: string): string {
     this.#hasKeys = true;
-    return keyOf(key);
+    return this.#keyed.find(keyOf(key), nowUs);
   }
 
   /** 0 if taken, else microseconds to wait. */
   #takeUs(n: number, key: LineKey, at: Slot, nowUs: number): number {
-    if (n === 0) return 0;
-    if (this.#lines.size > 0) {
-      const line = this.#lines.get(key);
-      if (line !== undefined) return this.#behindUs(line, n, at, nowUs);
-    }
-    return this.#takeAt(at, n, nowUs);
+    const line = this.#lines.size > 0 ? this.#lines.get(key) : undefined;
+    return line === undefined ? this.#takeAt(at, n, nowUs) : this.#behindUs(line, n, at, nowUs);
   }
 
-  /** How long for `n` more behind those who wait already; never 0. */
+  /** How long for `n` more behind those who wait already: 0 for nothing only. */
   #behindUs(line: TakeLine, n: number, at: Slot, nowUs: number): number {
+    if (n === 0) return 0;
     if (n > this.#law.burst && !this.#options.strict) return Number.POSITIVE_INFINITY;
     const missing = line.asked + n - this.#tokensAt(at, nowUs);
     return refillUs(missing, this.#law.rate);

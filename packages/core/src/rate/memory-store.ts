@@ -59,7 +59,7 @@ export class MemoryStore {
 
   /** The key's bucket, made if it is new. Good until the next `find`. */
   find(key: string, nowUs: number): Slot {
-    const id = key.length > LONGEST_KEY ? `#${key.length}:${hashText(key, this.#seed)}` : key;
+    const id = key.length > LONGEST_KEY ? shortened(key, this.#seed) : key;
     return this.#slots.get(id) ?? this.#newcomer(id, nowUs);
   }
 
@@ -195,6 +195,10 @@ export class MemoryStore {
     }
     this.#drop(fullest);
   }
+}
+
+function shortened(key: string, seed: number): string {
+  return `#${key.length}:${hashText(key, seed)}`;
 }
 
 /** Places that share one hash: the key's debt may lie in any of them. */

@@ -53,9 +53,10 @@ export class TokenBucketLaw implements BucketLaw {
   take(cells: Float64Array, at: number, n: number, nowUs: number): number {
     const seenUs = this.#seen(nowUs);
     const amount = this.#amount(cells, at, seenUs);
-    const waitUs = this.#waitFor(n, amount);
-    if (waitUs === 0) this.#write(cells, at, amount - n, seenUs);
-    return waitUs;
+    if (n - amount > TOKEN_TOLERANCE && n > 0) return this.#waitFor(n, amount);
+    cells[at + TOKENS] = amount - n;
+    cells[at + STAMP_US] = seenUs;
+    return 0;
   }
 
   reserve(cells: Float64Array, at: number, n: number, nowUs: number): number {
