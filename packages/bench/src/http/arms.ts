@@ -1,4 +1,4 @@
-import type { Server } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import { createGuard, type Guard, type MaxConcurrency } from '@elimit/core';
 import { limit as expressLimit } from '@elimit/express';
 import { limit as koaLimit } from '@elimit/koa';
@@ -32,6 +32,7 @@ export const ARMS = {
   'koa-auto': "Koa, limit('auto')",
   nest: 'Nest on Express, bare',
   'nest-auto': "Nest on Express, UseGuards(limit('auto'))",
+  refuser: 'node:http, which refuses everything',
   'nest-front': "Nest on Express, app.use(limit('auto')) of @elimit/express in front",
 } as const;
 export type Arm = keyof typeof ARMS;
@@ -62,6 +63,7 @@ export type Purpose = 'measured' | 'warmUp';
 /** Starts a server with every workload that its framework serves here. */
 export async function startArm(arm: Arm, purpose: Purpose = 'measured'): Promise<StartedArm> {
   const bare = bareOf(arm);
+  if (arm === 'refuser') return startRefuser();
   const guard = guardOf(arm, purpose);
   if (bare === 'fastify') return startFastify(arm !== bare);
   if (bare === 'koa') return startKoa(guard);
@@ -118,6 +120,16 @@ const toobusyGate: RequestHandler = function gate(_req, res, next) {
   if (toobusy()) res.status(503).send('Server Too Busy');
   else next();
 };
+
+/** Says no as cheaply as Node can, to everybody: what is left for answers beside it bounds every limiter. */
+function startRefuser(): StartedArm {
+  const body = Buffer.from('{"error":{"code":"ELIMIT"}}');
+  const headers = { 'content-type': 'application/json', 'content-length': body.length };
+  const server = createServer((_req, res) => {
+    res.writeHead(503, headers).end(body);
+  });
+  return { server: server.listen({ port: 0, host: HOST, backlog: BACKLOG }), guard: undefined };
+}
 
 async function startFastify(guarded: boolean): Promise<StartedArm> {
   const app = fastify();

@@ -3,7 +3,7 @@ import { type Arm, bareOf } from './arms.js';
 import { Child, closedLoopFromChild, loadFromChild, SERVER_CORE } from './child.js';
 import { requestFor, type Workload } from './handlers.js';
 import { type Figures, medianOf, middleOf, type Row } from './judge.js';
-import type { LoadResult } from './load.js';
+import type { ClientKind, LoadResult } from './load.js';
 import type { Life, Load } from './plan.js';
 
 export interface LabOptions {
@@ -16,6 +16,12 @@ export interface LabOptions {
 
 export interface LabResult {
   readonly rows: readonly Row[];
+  /** What refusing costs a server that does nothing else. */
+  readonly refusals: readonly {
+    readonly client: ClientKind;
+    readonly rounds: readonly number[];
+    readonly cpuUs: number;
+  }[];
   readonly capacities: readonly {
     readonly workload: Workload;
     readonly arm: Arm;
@@ -33,7 +39,9 @@ const CAPACITY_CONNECTIONS = 50;
  * Cold, a refusal costs three times as much, and under a handler that is called 200 times a second it takes ten
  * seconds to be compiled.
  */
-const WARM_UP = { workload: 'hello', durationMs: 1_500, oneShotPerSecond: 1_500 } as const;
+const REFUSED_CLIENTS: readonly ClientKind[] = ['hangUp', 'oneShot'];
+const REFUSED_PER_SECOND = 3_000;
+const WARM_UP = { workload: 'hello', durationMs: 1_500, oneShotPerSecond: 3_000 } as const;
 /** Between the loads: before a light one is measured, and before a heavy one, whose start is not to count. */
 const LIGHT_LEAD_MS = 500;
 const HEAVY_LEAD_MS = 1_500;
@@ -43,7 +51,9 @@ export async function runLab(lives: readonly Life[], options: LabOptions): Promi
   const durationMs = options.seconds * 1_000;
   const found = new Map<string, { row: Omit<Row, 'rounds' | 'median'>; rounds: Figures[] }>();
   const capacities = new Map<string, { workload: Workload; arm: Arm; rounds: number[] }>();
+  const refusals = REFUSED_CLIENTS.map((client) => ({ client, rounds: [] as number[] }));
   for (let round = 0; round < options.rounds; round++) {
+    for (const { client, rounds } of refusals) rounds.push(await refusalUs(client, durationMs));
     for (const { workload, arm, loads } of lives) {
       const bare = bareOf(arm);
       const key = `${workload} ${bare}`;
@@ -75,6 +85,7 @@ export async function runLab(lives: readonly Life[], options: LabOptions): Promi
       rounds,
       median: medianOf(rounds),
     })),
+    refusals: refusals.map((each) => ({ ...each, cpuUs: middleOf(each.rounds) })),
     capacities: [...capacities.values()].map((capacity) => ({
       ...capacity,
       perSecond: middleOf(capacity.rounds),
@@ -96,7 +107,18 @@ async function capacityOf(workload: Workload, arm: Arm, durationMs: number): Pro
   });
 }
 
-async function serving<T>(arm: Arm, use: (port: number) => Promise<T>): Promise<T> {
+/** CPU time of a refusal by bare `node:http`, in microseconds, at a rate that leaves the thread little rest. */
+async function refusalUs(client: ClientKind, durationMs: number): Promise<number> {
+  return serving('refuser', async (port, server) => {
+    const before = await server.ask<Reading>({});
+    const load = { port, client, rate: REFUSED_PER_SECOND, durationMs };
+    const { refused } = await loadFromChild(load);
+    const after = await server.ask<Reading>({});
+    return ((after.cpuSeconds - before.cpuSeconds) / refused) * 1e6;
+  });
+}
+
+async function serving<T>(arm: Arm, use: (port: number, server: Child) => Promise<T>): Promise<T> {
   const server = new Child(new URL('./app-child.ts', import.meta.url), [arm], SERVER_CORE);
   try {
     const { port, warmUpPort } = await server.ask<Ports>();
@@ -105,7 +127,7 @@ async function serving<T>(arm: Arm, use: (port: number) => Promise<T>): Promise<
     await closedLoopFromChild({ ...hello, connections: CAPACITY_CONNECTIONS });
     await loadFromChild({ ...hello, client: 'oneShot', rate });
     await server.ask<Reading>({}); // it answers: what it had in hand is done
-    return await use(port);
+    return await use(port, server);
   } finally {
     await server.close();
   }

@@ -143,6 +143,17 @@ for (const { workload, arm, perSecond, rounds: each } of result.capacities) {
   );
   if (known && !mark.ok) short++;
 }
+const bare = result.capacities.find(({ workload, arm }) => workload === 'cpu' && arm === 'none');
+for (const { client, cpuUs } of result.refusals) {
+  // what a limiter that costs nothing could reach, if it knew the capacity
+  const bound = (factor: number): string =>
+    bare === undefined
+      ? ''
+      : `; ${factor}x before cpu: at most ${boundOf(factor, cpuUs, bare.perSecond).toFixed(2)} of capacity`;
+  say(
+    `      refusal by bare node:http to ${client}: ${cpuUs.toFixed(0)} us of CPU${bound(3)}${bound(6)}`,
+  );
+}
 for (const row of result.rows) {
   const marks = marksOf(row, result.rows);
   judged.push({ row, marks });
@@ -158,11 +169,23 @@ say(
 );
 if (asked.json !== undefined) {
   mkdirSync(dirname(asked.json), { recursive: true });
-  const report = { ...facts, arms: ARMS, capacities: result.capacities, rows: judged };
+  const report = {
+    ...facts,
+    arms: ARMS,
+    capacities: result.capacities,
+    refusals: result.refusals,
+    rows: judged,
+  };
   writeFileSync(asked.json, `${JSON.stringify(report, null, 2)}\n`);
   writeFileSync(asked.json.replace(/(\.json)?$/, '.txt'), `${lines.join('\n')}\n`);
 }
 process.exitCode = short > 0 ? 1 : 0;
+
+/** Share of capacity that is left for answers when all the others are refused at this cost. */
+function boundOf(factor: number, refusalUs: number, perSecond: number): number {
+  const answerUs = 1e6 / perSecond;
+  return (answerUs - factor * refusalUs) / (answerUs - refusalUs);
+}
 
 function verdict(marks: readonly Mark[]): string {
   return marks.every(({ ok }) => ok) ? 'ok   ' : 'SHORT';

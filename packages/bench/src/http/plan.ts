@@ -24,8 +24,9 @@ export interface PlanOptions {
   readonly clients?: readonly ClientKind[] | undefined;
 }
 
-/** The workloads that have pass marks. */
+/** The workloads that have pass marks of their own. */
 export const JUDGED: readonly Workload[] = ['cpu', 'async', 'mixed', 'post', 'later'];
+const ALL: readonly Workload[] = [...JUDGED, 'stream'];
 
 const loads = (factors: readonly number[], ...clients: ClientKind[]): Load[] =>
   factors.flatMap((factor) => clients.map((client) => ({ factor, client })));
@@ -66,6 +67,20 @@ const FULL_CPU: Partial<Record<Arm, readonly Load[]>> = {
   'nest-front': OTHER_FRAMEWORKS,
 };
 
+/** A chunked answer out of few slots: a downstream again, and answers that take their time to end. */
+const FULL_STREAM: Partial<Record<Arm, readonly Load[]>> = {
+  none: [...loads([0.8], 'patient'), ...PEER],
+  auto: [...loads([0.8], 'patient'), ...loads([3], 'hangUp', 'oneShot'), ...loads([6], 'hangUp')],
+  timeout: [...loads([0.8], 'patient'), ...PEER],
+  'toobusy-js': PEER,
+  'overload-protection': PEER,
+};
+
+const FULL_OF: Partial<Record<Workload, Partial<Record<Arm, readonly Load[]>>>> = {
+  cpu: FULL_CPU,
+  stream: FULL_STREAM,
+};
+
 const QUICK: Partial<Record<Arm, readonly Load[]>> = {
   none: loads([0.8], 'patient'),
   auto: [...loads([0.8], 'patient'), ...loads([3, 6], 'hangUp')],
@@ -74,9 +89,9 @@ const QUICK: Partial<Record<Arm, readonly Load[]>> = {
 
 /** Which server meets which loads. */
 export function planOf(options: PlanOptions): Life[] {
-  const { quick, workloads = quick ? ['cpu', 'async', 'mixed'] : JUDGED } = options;
+  const { quick, workloads = quick ? ['cpu', 'async', 'mixed'] : ALL } = options;
   return workloads.flatMap((workload) => {
-    const whole = quick ? QUICK : workload === 'cpu' ? FULL_CPU : FULL;
+    const whole = quick ? QUICK : (FULL_OF[workload] ?? FULL);
     const arms = options.arms ?? (Object.keys(whole) as Arm[]);
     return arms.map((arm) => ({ workload, arm, loads: loadsOf(whole[arm], options) }));
   });
