@@ -1,7 +1,7 @@
 import { NO_TOKEN, TimeoutError, type TimerHandle, tell } from '@elimit/core';
 import { onAbort } from './abort-hub.js';
 import { type Attempt, createAttempt, type TryFn } from './attempt.js';
-import type { Endpoint } from './endpoint.js';
+import type { Endpoint, Neighbours } from './endpoint.js';
 import type { ResolvedChannelOptions } from './options.js';
 import { isRepeatable, mayRetry, type ResendRules } from './retry.js';
 import type { RetryBudget } from './retry-budget.js';
@@ -65,8 +65,8 @@ export interface CallHost {
   usable(origin: string | undefined, nowUs: number): Endpoint[];
   /** True if an ELIMIT mark by this endpoint is believed. */
   isTrusted(endpoint: Endpoint): boolean;
-  /** May this endpoint be isolated by error cost? */
-  mayOpen(endpoint: Endpoint): boolean;
+  /** What decides, besides its own errors, whether this endpoint is isolated by error cost. */
+  neighboursOf(endpoint: Endpoint): Neighbours;
   started(call: object, cancel: (reason: Error) => void): void;
   finished(call: object): void;
 }
@@ -401,7 +401,7 @@ export class Call<T> {
       allowedUs,
       token,
       errorCost: teaches && (errorCost ?? this.#options.errorCost ?? false),
-      mayOpen: () => this.#host.mayOpen(endpoint),
+      neighbours: this.#host.neighboursOf(endpoint),
       deferMs: Math.min(askedMs, maxRetryAfterMs),
     });
   }
@@ -412,9 +412,8 @@ export class Call<T> {
     const { outcome } = this.#verdictOf(current, { ok: false, error });
     if (outcome !== 'failure') return;
     const errorCost = this.#host.options.errorCost ?? this.#options.errorCost ?? false;
-    current.endpoint.brokeOff(errorCost ? current.token : NO_TOKEN, () =>
-      this.#host.mayOpen(current.endpoint),
-    );
+    const { endpoint, token } = current;
+    endpoint.brokeOff(errorCost ? token : NO_TOKEN, this.#host.neighboursOf(endpoint));
   }
 
   /** Holds on to an end that may yet become the call's; the one before will not. */

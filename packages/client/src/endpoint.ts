@@ -5,9 +5,11 @@ import {
   type BreakerOptions,
   type BreakerState,
   type Clock,
+  type ClusterNode,
   createBreaker,
   type ElimitEvent,
   type EndpointSnapshot,
+  type Fellows,
   type FlagSnapshot,
   NO_TOKEN,
   type OnEvent,
@@ -57,6 +59,14 @@ export interface Connections {
   retire(): void;
 }
 
+/** The other endpoints of a channel, as the breaker of one of them asks about them. */
+export interface Neighbours {
+  /** The channel's cap on how many of its endpoints may be out. */
+  readonly mayOpen: () => boolean;
+  /** How many of the others are well. */
+  readonly wellRatio: Fellows;
+}
+
 /** How one try on an endpoint ended, and what its channel wants made of it. */
 export interface EndedTry {
   readonly verdict: Verdict;
@@ -66,8 +76,7 @@ export interface EndedTry {
   readonly token: number;
   /** Whether failures count towards isolation by error cost. */
   readonly errorCost: boolean;
-  /** The channel's cap on how many of its endpoints may be out. */
-  readonly mayOpen: () => boolean;
+  readonly neighbours: Neighbours;
   /** How long the endpoint wants to be left alone, in milliseconds. */
   readonly deferMs: number;
 }
@@ -80,7 +89,7 @@ const SNAPSHOT_CAUSES: Readonly<Record<string, string>> = { trialTimeout: 'trial
  * One target of calls: an origin with its breaker, its health check and its connections. Shared by all
  * channels of the process with the same key.
  */
-export class Endpoint implements SnapshotSource {
+export class Endpoint implements SnapshotSource, ClusterNode {
   // set once
   readonly settings: EndpointSettings;
   readonly origin: string;
@@ -109,7 +118,8 @@ export class Endpoint implements SnapshotSource {
   #meanLatencyUs = 0;
   #answers = 0;
   #costIsFed = false;
-  #mayOpen: () => boolean = () => true;
+  /** Those of the channel whose try ended last. */
+  #neighbours: Neighbours | undefined;
   #lastUsedUs: number;
 
   /** @param disposed - called when the last channel has let go */
@@ -121,7 +131,11 @@ export class Endpoint implements SnapshotSource {
     this.#breaker = createBreaker(settings.breaker, {
       random: settings.random,
       isolationEndsBy: settings.healthCheck === undefined ? 'time' : 'caller',
-      mayOpen: () => this.#mayOpen(),
+      mayOpen: () => this.#neighbours?.mayOpen() ?? true,
+      cluster: {
+        join: () => (nowUs, commonFaultUs) =>
+          this.#neighbours?.wellRatio(nowUs, commonFaultUs) ?? Number.NaN,
+      },
       onChange: (change) => this.#changed(change),
     });
   }
@@ -173,6 +187,10 @@ export class Endpoint implements SnapshotSource {
 
   isolationLeftUs(nowUs: number): number {
     return this.#breaker.isolationLeftUs(nowUs);
+  }
+
+  failingForUs(nowUs: number): number {
+    return this.#breaker.failingForUs(nowUs);
   }
 
   /** Time for which it wants to be the last choice. */
@@ -231,7 +249,7 @@ export class Endpoint implements SnapshotSource {
       this.#breaker.isolate(nowUs, isolateBy);
       return;
     }
-    this.#mayOpen = ended.mayOpen;
+    this.#neighbours = ended.neighbours;
     this.#breaker.record(this.#outcomeFor(ended), latencyUs, nowUs, token);
   }
 
@@ -240,13 +258,13 @@ export class Endpoint implements SnapshotSource {
    *
    * @param token - the try's, or `NO_TOKEN` where error cost is off
    */
-  brokeOff(token: number, mayOpen: () => boolean): void {
+  brokeOff(token: number, neighbours: Neighbours): void {
     const nowUs = this.settings.clock.nowUs();
     this.#failures += 1;
     this.#recentErrors += 1;
     // a trial call has had its verdict
     if (token === NO_TOKEN || this.#breaker.isTrial(token)) return;
-    this.#mayOpen = mayOpen;
+    this.#neighbours = neighbours;
     this.#breaker.record('failure', 0, nowUs, token);
   }
 

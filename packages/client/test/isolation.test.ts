@@ -100,8 +100,10 @@ describe('error cost', () => {
   });
 
   it('isolates at most half of the nodes, and asks again with the next failure', async () => {
-    const { call, nodes, channel, state } = virtualChannel('abc', { errorCost: true });
+    const { call, nodes, channel, clock, state } = virtualChannel('abc', { errorCost: true });
     for (const letter of 'abc') nodes[letter] = answer(500);
+    for (let i = 0; i < 20; i++) await call();
+    clock.advanceMs(1000); // no fault of all nodes any more, but one of each
     for (let i = 0; i < 200; i++) await call();
     expect(channel.endpoints().map((endpoint) => endpoint.state)).toEqual([
       'open',
@@ -112,6 +114,43 @@ describe('error cost', () => {
     for (let i = 0; i < 2; i++) await endOf(call());
     expect(state('b')).toBe('open');
     expect(state('c')).toBe('closed');
+  });
+
+  it('isolates nobody for a fault of all nodes within commonFaultMs, and at once the one that keeps failing', async () => {
+    const { call, nodes, clock, events, state } = virtualChannel('abcd', { errorCost: true });
+    for (const letter of 'abcd') nodes[letter] = answer(500);
+    for (let i = 0; i < 99; i++) {
+      clock.advanceMs(10);
+      await call();
+    }
+    expect(moves(events)).toEqual([]);
+    for (const letter of 'bcd') nodes[letter] = () => letter;
+    for (let i = 0; state('a') === 'closed' && i < 40; i++) {
+      clock.advanceMs(10);
+      await call();
+    }
+    expect(events).toMatchObject([{ type: 'open', name: 'http://a', cause: 'errorCost' }]);
+  });
+
+  it('isolates a node that came back by two failures in a row, while others are well', async () => {
+    const failuresOf = async (letters: string): Promise<number> => {
+      const { call, nodes, clock, channel, state } = virtualChannel(letters, { errorCost: true });
+      for (let i = 0; i < 2000; i++) await endOf(call()); // failures are rare here
+      nodes.a = fail('ECONNREFUSED');
+      for (let i = 0; state('a') === 'closed' && i < 40; i++) await endOf(call());
+      nodes.a = () => 'a';
+      await clock.advanceMsAsync(100);
+      for (let i = 0; i < 100; i++) {
+        await clock.advanceMsAsync(20);
+        await endOf(call());
+      }
+      const before = channel.endpoints()[0]?.failures ?? 0;
+      nodes.a = answer(500);
+      for (let i = 0; state('a') === 'closed' && i < 40; i++) await endOf(call());
+      return (channel.endpoints()[0]?.failures ?? 0) - before;
+    };
+    expect(await failuresOf('abc')).toBe(2);
+    expect(await failuresOf('a')).toBe(5);
   });
 
   it('isolates a single node: the cap needs two', async () => {

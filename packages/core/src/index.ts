@@ -55,6 +55,13 @@ export {
   ErrorCostBreaker,
   NO_TOKEN,
 } from './breaker/breaker.js';
+export {
+  type BreakerCluster,
+  type ClusterNode,
+  createBreakerCluster,
+  type Fellows,
+  wellRatio,
+} from './breaker/breaker-cluster.js';
 export type { ErrorCostOptions, StrictBreakerOptions } from './breaker/breaker-options.js';
 export {
   type Smoothing,

@@ -4,6 +4,7 @@ import {
   type BreakerState,
   NO_TOKEN,
 } from '../breaker/breaker.js';
+import type { BreakerCluster } from '../breaker/breaker-cluster.js';
 import {
   ERROR_COST_RULES,
   type ErrorCostOptions,
@@ -45,6 +46,8 @@ export interface CircuitBreakerSettings {
   readonly isFailure?: ((errorOrResult: unknown) => boolean) | undefined;
   /** Time a call may take, in milliseconds, above 0 and up to 86 400 000. No bound by default. */
   readonly timeoutMs?: number | undefined;
+  /** The breakers of the other nodes of the same service: `createBreakerCluster()`. Not with `strict`. */
+  readonly cluster?: BreakerCluster | undefined;
   /** Hears changes of state, refusals (at most one event a second) and changed options. */
   readonly onEvent?: OnEvent | undefined;
   /** @default systemClock */
@@ -88,6 +91,7 @@ const KNOWN: object = {
   name: true,
   isFailure: true,
   timeoutMs: true,
+  cluster: true,
   onEvent: true,
   clock: true,
   random: true,
@@ -144,8 +148,9 @@ export class CircuitBreaker implements SnapshotSource {
   /** @throws TypeError or RangeError for unknown options and bad values */
   constructor(options: CircuitBreakerOptions = {}) {
     knownKeys('breaker', options, KNOWN);
-    const { name, isFailure, timeoutMs, onEvent, clock, random, timers, registry, ...numbers } =
+    const { name, isFailure, timeoutMs, cluster, onEvent, clock, random, timers, ...rest } =
       options;
+    const { registry, ...numbers } = rest;
     this.name = name === undefined ? 'breaker' : textOf('breaker.name', name);
     this.#isFailure =
       isFailure === undefined ? undefined : functionOf('breaker.isFailure', isFailure);
@@ -156,8 +161,14 @@ export class CircuitBreaker implements SnapshotSource {
     this.#clock = having('breaker.clock', clock ?? systemClock, ['nowUs']);
     this.#timers = having('breaker.timers', timers ?? systemTimers, ['setTimeout', 'clearTimeout']);
     this.#samples = numbers.strict !== true;
+    if (cluster !== undefined && !this.#samples) {
+      throw new TypeError(
+        'breaker.cluster belongs to the default grade only, not to { strict: true }',
+      );
+    }
     this.#engine = createBreaker(numbers, {
       random: functionOf('breaker.random', random ?? systemRandom),
+      cluster: cluster === undefined ? cluster : having('breaker.cluster', cluster, ['join']),
       onChange: (change) => this.#changed(change),
     });
     if (registry !== false) {

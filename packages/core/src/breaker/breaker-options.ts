@@ -18,13 +18,21 @@ export interface ErrorCostOptions {
   readonly epsilon?: number | undefined;
   /** Half of the cost is forgotten in this time, in milliseconds, 1 to 86 400 000. @default 30000 */
   readonly costHalfLifeMs?: number | undefined;
+  /**
+   * Fellows that have failed for no longer than this excuse a failure: a fault of all is nobody's own. One that
+   * lasts longer is. In milliseconds, 0 (nobody is excused) to 86 400 000; only where there is a cluster. @default 1000
+   */
+  readonly commonFaultMs?: number | undefined;
   /** Calls (faded like the cost) below which errors open nothing. 1 to 1 000 000. @default 5 */
   readonly minCalls?: number | undefined;
   /** Shortest isolation, in milliseconds, 1 to 86 400 000. @default 100 */
   readonly minIsolationMs?: number | undefined;
   /** Longest isolation, in milliseconds, `minIsolationMs` to 86 400 000. @default 4000 */
   readonly maxIsolationMs?: number | undefined;
-  /** A relapse doubles the isolation; good time of this length, in milliseconds, 0 to 86 400 000, halves it again. @default 20000 */
+  /**
+   * A relapse doubles the isolation; good time of this length, in milliseconds, 0 to 86 400 000, halves it again.
+   * In a cluster it also asks for one more failure in a row before the next isolation. @default 20000
+   */
   readonly relapseMs?: number | undefined;
   /** How far chance moves an isolation's length within its bounds, 0 to 1. @default 0.2 */
   readonly isolationJitterRatio?: number | undefined;
@@ -124,6 +132,11 @@ export const ERROR_COST_RULES: Rules<ErrorCostOptions> = {
   ),
   epsilon: live(0.02, inside, 'share of the cost that a window of successes leaves'),
   costHalfLifeMs: live(30_000, decimal(1, DAY_MS), 'time in which half of the cost is forgotten'),
+  commonFaultMs: live(
+    1000,
+    decimal(0, DAY_MS),
+    'time for which nodes that fail together are excused',
+  ),
   minCalls: live(5, whole(1, 1_000_000), 'calls below which errors open nothing'),
   minIsolationMs: live(100, decimal(1, DAY_MS), 'shortest isolation'),
   maxIsolationMs: live(4000, decimal(1, DAY_MS), 'longest isolation'),

@@ -194,6 +194,10 @@ export class StrictBreaker implements Breaker {
     return 1; // back all at once
   }
 
+  failingForUs(): number {
+    return Number.NaN; // shows the others nothing, nor looks at them
+  }
+
   configure(partial: StrictBreakerOptions): void {
     this.#options = changeStrictOptions(this.#options, partial);
     this.#minErrorCostUs = Math.round(this.#options.minErrorCostMs * 1000);

@@ -1,6 +1,7 @@
 import type { FlagSnapshot } from '../options.js';
 import type { Outcome } from '../outcome.js';
 import { type Random, systemRandom } from '../random.js';
+import type { BreakerCluster, ClusterNode, Fellows } from './breaker-cluster.js';
 import {
   breakerFlags,
   changeErrorCostOptions,
@@ -21,7 +22,7 @@ export const NO_TOKEN = -1;
 /** A breaker has changed its state. */
 export interface BreakerChange {
   readonly state: BreakerState;
-  /** `errorCost`, `trial`, `trialTimeout`, `timer`, `forced`, `reset`, or what `isolate` and `halfOpen` were told. */
+  /** `errorCost`, `relapse`, `trial`, `trialTimeout`, `timer`, `forced`, `reset`, or what `isolate` and `halfOpen` were told. */
   readonly cause: string;
   /** How long the isolation lasts; 0 unless `state` is `open`, `Infinity` when forced. */
   readonly isolationUs: number;
@@ -32,7 +33,7 @@ export interface BreakerChange {
  * Decides whether a target may be called at all. One for each target. Holds no clock and no timer:
  * it is told the time, in whole microseconds of a monotonic clock, and moves on when asked.
  */
-export interface Breaker {
+export interface Breaker extends ClusterNode {
   /** The state, after isolations and trial calls whose time is over have been dealt with. */
   state(nowUs: number): BreakerState;
   /** Asks for one call: a token to hand back with its result, or {@link NO_TOKEN} if it may not run. */
@@ -92,11 +93,18 @@ export interface BreakerContext {
    * While the answer is no the cost stands, and the next failure asks again. Other causes do not ask.
    */
   readonly mayOpen?: (() => boolean) | undefined;
+  /** The other nodes, asked with each failure (default grade only). Without them every fault is the target's own. */
+  readonly cluster?: BreakerCluster | undefined;
 }
 
 /** What `mayOpen` answers where there is no cap. */
 export function always(): true {
   return true;
+}
+
+/** What the fellows answer where there is no cluster. */
+function nobody(): number {
+  return Number.NaN;
 }
 
 /** A token is `epoch × TOKENS`, plus the number of its slot (from 1) for a trial call. */
@@ -106,6 +114,14 @@ const FREE = Number.POSITIVE_INFINITY;
 const RAMP_FLOOR = 0.1;
 /** After an isolation three quarters of what the long window tolerates are spent: a target that fails in part is noticed sooner again. */
 const PROBATION = 0.75;
+/** With this share of the fellows well a failure costs in full; with fewer, in proportion. */
+const ENOUGH_WELL = 0.5;
+/** Good calls in a row that end a target's failing in the eyes of its fellows. */
+const PROVEN_WELL = 3;
+/** Failures in a row that isolate again right after a return. */
+const RELAPSE_RUN = 2;
+/** A run of failures that the calls since the return would bring by chance this often or more is no relapse. */
+const CHANCE = 0.1;
 /** Time fades the cost in steps of this share of the half-life (half a percent each): one power less per call. */
 const FADE_STEP = 1 / 128;
 
@@ -120,6 +136,7 @@ export class ErrorCostBreaker implements Breaker {
   readonly #isolation: Isolation;
   readonly #onChange: ((change: BreakerChange) => void) | undefined;
   readonly #mayOpen: () => boolean;
+  readonly #fellows: Fellows;
   readonly #endsByTime: boolean;
   readonly #short: ErrorWindow;
   readonly #long: ErrorWindow;
@@ -127,6 +144,7 @@ export class ErrorCostBreaker implements Breaker {
   #options: Resolved<ErrorCostOptions>;
   #isolationRules!: IsolationRules;
   #halfLifeUs = 0;
+  #commonFaultUs = 0;
   #averageWeight = 0;
   // moves with every change of state
   #state: BreakerState = 'closed';
@@ -146,10 +164,18 @@ export class ErrorCostBreaker implements Breaker {
   #fadedUs = Number.NEGATIVE_INFINITY;
   #meanLatencyUs = 0;
   #meanCount = 0;
+  /** Failures since the last good call, and good calls since the last failure. */
+  #run = 0;
+  #goodRun = 0;
+  /** NaN while well. */
+  #failingFromUs = Number.NaN;
+  /** Failures for each good call, those that ended in an isolation left out: what is usual here. */
+  #usualRatio: number;
 
   constructor(options: ErrorCostOptions = {}, context: BreakerContext = {}) {
     const { random = systemRandom, onChange, isolationEndsBy = 'time' } = context;
     this.#mayOpen = context.mayOpen ?? always;
+    this.#fellows = context.cluster?.join(this) ?? nobody;
     this.#options = resolveErrorCostOptions(options);
     this.#isolation = new Isolation(random);
     this.#onChange = onChange;
@@ -163,6 +189,7 @@ export class ErrorCostBreaker implements Breaker {
     } = this.#options;
     this.#short = new ErrorWindow(shortWindowSize, shortWindowErrorRatio, epsilon);
     this.#long = new ErrorWindow(longWindowSize, longWindowErrorRatio, epsilon);
+    this.#usualRatio = longWindowErrorRatio;
     this.#apply();
   }
 
@@ -238,6 +265,7 @@ export class ErrorCostBreaker implements Breaker {
     this.#isolation.forget();
     this.#meanLatencyUs = 0;
     this.#meanCount = 0;
+    this.#usualRatio = this.#options.longWindowErrorRatio;
     this.#close(0);
     if (!wasClosed) this.#tell('closed', 'reset', 0, nowUs);
   }
@@ -257,6 +285,11 @@ export class ErrorCostBreaker implements Breaker {
   rampRatio(nowUs: number): number {
     if (!this.#isRamping) return 1;
     return Math.min(1, Math.max(RAMP_FLOOR, (nowUs - this.#rampFromUs) / this.#rampUs));
+  }
+
+  failingForUs(nowUs: number): number {
+    if (this.#state !== 'closed') return Number.POSITIVE_INFINITY;
+    return nowUs - this.#failingFromUs;
   }
 
   configure(partial: ErrorCostOptions): void {
@@ -279,6 +312,7 @@ export class ErrorCostBreaker implements Breaker {
       jitterRatio: options.isolationJitterRatio,
     };
     this.#halfLifeUs = options.costHalfLifeMs * 1000;
+    this.#commonFaultUs = options.commonFaultMs * 1000;
     this.#averageWeight = 1 - options.epsilon ** (1 / options.longWindowSize);
   }
 
@@ -290,14 +324,42 @@ export class ErrorCostBreaker implements Breaker {
       this.#learnLatency(latencyUs);
       this.#short.success();
       this.#long.success();
+      this.#usualRatio += this.#averageWeight * (this.#run - this.#usualRatio);
+      this.#run = 0;
+      this.#goodRun += 1;
+      if (this.#goodRun === PROVEN_WELL) this.#failingFromUs = Number.NaN;
       return;
     }
+    this.#recordFailure(latencyUs, nowUs);
+  }
+
+  /** A failure costs in full if enough of the fellows are well, and nothing if none is: then the fault is not this target's. */
+  #recordFailure(latencyUs: number, nowUs: number): void {
+    const wellRatio = this.#fellows(nowUs, this.#commonFaultUs);
+    const weight = wellRatio < ENOUGH_WELL ? wellRatio / ENOUGH_WELL : 1; // NaN: nobody to compare with
     // a target that takes only a few calls at first: less of them, instead of another isolation
-    if (!this.#isRamping || !this.#slowsRamp(nowUs)) this.#short.failure(1);
-    this.#long.failure(this.#costOf(latencyUs));
-    if (this.#calls < this.#options.minCalls) return;
-    if (!this.#short.isOver && !this.#long.isOver) return;
-    if (this.#mayOpen()) this.#open(nowUs, 'errorCost');
+    if (!this.#isRamping || !this.#slowsRamp(nowUs)) {
+      this.#short.failure(weight);
+      this.#run += 1;
+      this.#goodRun = 0;
+      if (Number.isNaN(this.#failingFromUs)) this.#failingFromUs = nowUs;
+    }
+    this.#long.failure(weight * this.#costOf(latencyUs));
+    if (weight === 0 || this.#calls < this.#options.minCalls) return;
+    const isOver = this.#short.isOver || this.#long.isOver;
+    if (!isOver && !(wellRatio >= ENOUGH_WELL && this.#isRelapse(nowUs))) return;
+    if (this.#mayOpen()) this.#open(nowUs, isOver ? 'errorCost' : 'relapse');
+  }
+
+  /**
+   * After a return a few failures in a row are enough, if they are more than chance would bring; each `relapseMs` of good
+   * time asks for one more.
+   */
+  #isRelapse(nowUs: number): boolean {
+    const { relapseUs } = this.#isolationRules;
+    const goodTimes = Math.floor(this.#isolation.goodUs(nowUs) / relapseUs); // 0 / 0 is NaN: no relapse
+    const isLong = this.#run >= RELAPSE_RUN + goodTimes;
+    return isLong && this.#calls * this.#usualRatio ** this.#run < CHANCE;
   }
 
   /** In average latencies. Has a floor: an instant failure spoils a call as much as a slow one. */
@@ -397,6 +459,8 @@ export class ErrorCostBreaker implements Breaker {
     this.#short.restart(0);
     this.#long.restart(spent);
     this.#calls = 0;
+    this.#run = 0;
+    this.#failingFromUs = Number.NaN;
   }
 
   #enter(state: BreakerState): void {

@@ -40,7 +40,7 @@ export class Isolation {
 
   begin(nowUs: number, rules: IsolationRules): void {
     const { minUs, maxUs, relapseUs, jitterRatio } = rules;
-    const goodUs = this.#trial ? 0 : Math.max(0, nowUs - this.#returnedUs);
+    const goodUs = this.#trial ? 0 : this.goodUs(nowUs);
     const kept = goodUs === 0 ? 1 : 2 ** (-goodUs / relapseUs);
     this.#baseUs = Math.min(maxUs, Math.max(minUs, this.#baseUs * 2 * kept));
     // both ends stay within the bounds, so the shortest and the longest are jittered as well
@@ -49,6 +49,11 @@ export class Isolation {
     this.#lengthUs = Math.round(lowUs + this.#random() * (highUs - lowUs));
     this.#startUs = nowUs;
     this.#trial = false;
+  }
+
+  /** Time since the return from the last isolation; `Infinity` before the first. */
+  goodUs(nowUs: number): number {
+    return Math.max(0, nowUs - this.#returnedUs);
   }
 
   /** Half-open began: until the return, every isolation is a relapse. */

@@ -101,7 +101,7 @@ export interface EndpointSnapshot {
   readonly connectionGroup: string;
   readonly weight: number;
   readonly state: BreakerState;
-  /** What isolated it last: `errorCost`, `refused`, `unreachable`, `connectTimeout`, `healthCheck`, `forced`, or empty. */
+  /** What isolated it last: `errorCost`, `relapse`, `trial`, `refused`, `unreachable`, `connectTimeout`, `healthCheck`, `forced`, or empty. */
   readonly reason: string;
   /** Isolations since process start, of every cause. */
   readonly nBreak: number;

@@ -456,6 +456,7 @@ describe('options', () => {
       ['maxFailedLatencyMultiple', 2],
       ['epsilon', 0.02],
       ['costHalfLifeMs', 30_000],
+      ['commonFaultMs', 1000],
       ['minCalls', 5],
       ['minIsolationMs', 100],
       ['maxIsolationMs', 4000],
