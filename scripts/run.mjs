@@ -56,7 +56,7 @@ const TASKS = {
   },
   'lab:breaker': {
     about:
-      'our breaker beside opossum and cockatiel: lab:breaker -- [NAME…] [--seeds N] [--json FILE]',
+      'our breaker beside opossum and cockatiel: lab:breaker -- [NAME…] [--varied] [--seeds N] [--json FILE]',
     ts: 'packages/bench/src/breaker/main.ts',
   },
   lab: {

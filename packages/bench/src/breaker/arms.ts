@@ -1,4 +1,4 @@
-import { CircuitBreaker, type Clock, type Random } from '@elimit/core';
+import { CircuitBreaker, type Clock, createBreakerCluster, type Random } from '@elimit/core';
 import {
   ConsecutiveBreaker,
   circuitBreaker,
@@ -19,17 +19,21 @@ export interface NodeBreaker {
 export interface Arm {
   readonly name: string;
   readonly settings: string;
-  create(onOpen: () => void, clock: Clock, random: Random): NodeBreaker;
+  /** Begins a service; the function makes the breaker of one node more. */
+  start(clock: Clock, random: Random): (onOpen: () => void) => NodeBreaker;
 }
 
-function elimit(name: string, settings: string, options: object): Arm {
+function elimit(name: string, settings: string, isCluster: boolean): Arm {
   return {
     name,
     settings,
-    create(onOpen, clock, random) {
-      const breaker = new CircuitBreaker({ ...options, clock, random, registry: false });
-      breaker.on('open', onOpen);
-      return { execute: (fn) => breaker.execute(fn), end() {} };
+    start(clock, random) {
+      const cluster = isCluster ? createBreakerCluster() : undefined;
+      return (onOpen) => {
+        const breaker = new CircuitBreaker({ cluster, clock, random, registry: false });
+        breaker.on('open', onOpen);
+        return { execute: (fn) => breaker.execute(fn), end() {} };
+      };
     },
   };
 }
@@ -38,7 +42,7 @@ function opossum(name: string, settings: string, options: object): Arm {
   return {
     name,
     settings,
-    create(onOpen) {
+    start: () => (onOpen) => {
       const breaker = new Opossum((fn: () => Promise<void>) => fn(), {
         timeout: false,
         ...options,
@@ -58,7 +62,7 @@ function cockatiel(
   return {
     name,
     settings,
-    create(onOpen) {
+    start: () => (onOpen) => {
       const policy = circuitBreaker(handleAll, { halfOpenAfter, breaker: make() });
       policy.onBreak(onOpen);
       return { execute: (fn) => policy.execute(fn), end() {} };
@@ -68,7 +72,7 @@ function cockatiel(
 
 /** The peers twice: as their own documents show them, and set to what our defaults tolerate. */
 export const ARMS: readonly Arm[] = [
-  elimit('elimit', 'defaults', {}),
+  elimit('elimit', 'defaults, the nodes of a service in one cluster', true),
   opossum('opossum', 'defaults: 50 % of 10 s, reset after 30 s', {}),
   cockatiel(
     'cockatiel',
@@ -76,6 +80,7 @@ export const ARMS: readonly Arm[] = [
     10_000,
     () => new ConsecutiveBreaker(5),
   ),
+  elimit('elimit apart', 'defaults, no cluster: each breaker knows its own node only', false),
   opossum('opossum tuned', '10 % of 10 s, volume 20, reset after 1 s', {
     errorThresholdPercentage: 10,
     volumeThreshold: 20,

@@ -1,27 +1,38 @@
 /**
  * Our breaker against the real opossum and cockatiel, fed the same calls in virtual time:
  *
- *   npm run -s lab:breaker -- [NAME…] [--seeds N] [--json FILE]
+ *   npm run -s lab:breaker -- [NAME…] [--varied] [--seeds N] [--from SEED] [--json FILE]
  *
- * NAME picks rows by a part of their name. Exits 1 if a row is worse than a peer's documented settings.
+ * NAME picks rows by a part of their name; `--varied` takes the rows of variations.ts instead; seeds run from SEED (1)
+ * on; FILE gets the report, and the same name with `.txt` what is printed. Exits 1 if a row is worse than a peer's
+ * documented settings.
  */
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { parseArgs } from 'node:util';
 import { ARMS } from './arms.js';
 import { type Scenario, scenarios } from './scenarios.js';
 import { type Figures, mean, simulate } from './simulate.js';
+import { variations } from './variations.js';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { seeds: { type: 'string', default: '5' }, json: { type: 'string' } },
+  options: {
+    seeds: { type: 'string', default: '5' },
+    from: { type: 'string', default: '1' },
+    json: { type: 'string' },
+    varied: { type: 'boolean', default: false },
+  },
 });
 const seeds = Number(values.seeds);
-const chosen = scenarios(1)
+const firstSeed = Number(values.from);
+const rowsOf = values.varied ? variations : scenarios;
+const chosen = rowsOf(1)
   .map(({ name }) => name)
   .filter((name) => positionals.length === 0 || positionals.some((part) => name.includes(part)));
 const rowOf = (name: string, seed: number): Scenario =>
-  scenarios(seed).find((each) => each.name === name) as Scenario;
+  rowsOf(seed).find((each) => each.name === name) as Scenario;
 
 const KEYS = ['failed', 'goodIsolated', 'detectMs', 'returnMs'] as const;
 /** Peers as documented: the yardstick. The tuned ones are shown beside. */
@@ -35,12 +46,27 @@ interface Row {
   readonly against: Readonly<Record<string, { better: string[]; worse: string[] }>>;
 }
 
+const command = `npm run -s lab:breaker -- ${process.argv.slice(2).join(' ')}`.trim();
+const commit = git('rev-parse', '--short', 'HEAD');
+const uncommitted =
+  git('status', '--porcelain', '--', 'packages/core/src', 'packages/bench/src/breaker') !== '';
+const versions = {
+  node: process.version,
+  opossum: versionOf('opossum'),
+  cockatiel: versionOf('cockatiel'),
+};
+const printed: string[] = [];
+say(command);
+say(
+  `commit ${commit}${uncommitted ? ' and changes' : ''}; ${list(Object.entries(versions).map((each) => each.join(' ')))}`,
+);
+
 const rows: Row[] = [];
 for (const name of chosen) {
   const figures: Record<string, Figures> = {};
   for (const arm of ARMS) {
     const runs: Figures[] = [];
-    for (let seed = 1; seed <= seeds; seed++)
+    for (let seed = firstSeed; seed < firstSeed + seeds; seed++)
       runs.push(await simulate(rowOf(name, seed), arm, seed));
     figures[arm.name] = {
       calls: sum(runs.map(({ calls }) => calls)),
@@ -58,29 +84,29 @@ for (const name of chosen) {
 const behind = rows.filter((row) =>
   YARDSTICKS.some((peer) => (row.against[peer]?.worse.length ?? 0) > 0),
 );
-console.log(
-  `${rows.length} rows, ${seeds} seeds each; ${rows.length - behind.length} with no figure worse than the peers as documented`,
+say(
+  `${rows.length} rows, ${seeds} seeds each from ${firstSeed} on; ${rows.length - behind.length} with no figure worse than the peers as documented`,
 );
 for (const row of behind) {
   for (const peer of YARDSTICKS) {
     for (const figure of row.against[peer]?.worse ?? [])
-      console.log(`  worse: ${row.name}, ${figure}, than ${peer}`);
+      say(`  worse: ${row.name}, ${figure}, than ${peer}`);
   }
 }
 if (values.json !== undefined) {
   mkdirSync(dirname(values.json), { recursive: true });
   const report = {
-    command: `npm run -s lab:breaker -- ${process.argv.slice(2).join(' ')}`,
-    versions: {
-      node: process.version,
-      opossum: versionOf('opossum'),
-      cockatiel: versionOf('cockatiel'),
-    },
+    command,
+    commit,
+    uncommitted,
+    versions,
     seeds,
+    firstSeed,
     arms: Object.fromEntries(ARMS.map(({ name, settings }) => [name, settings])),
     rows,
   };
   writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
+  writeFileSync(values.json.replace(/(\.json)?$/, '.txt'), `${printed.join('\n')}\n`);
 }
 process.exitCode = behind.length > 0 ? 1 : 0;
 
@@ -88,7 +114,7 @@ function compare(figures: Record<string, Figures>): Row['against'] {
   const ours = figures.elimit as Figures;
   const against: Record<string, { better: string[]; worse: string[] }> = {};
   for (const [peer, theirs] of Object.entries(figures)) {
-    if (peer === 'elimit') continue;
+    if (peer.startsWith('elimit')) continue;
     const gains = KEYS.map((key) => ({ key, gain: gainOf(key, ours, theirs) }));
     against[peer] = {
       better: gains.filter(({ gain }) => gain > 0).map(({ key }) => key),
@@ -107,18 +133,29 @@ function gainOf(key: (typeof KEYS)[number], ours: Figures, theirs: Figures): num
 }
 
 function print({ name, about, figures, against }: Row): void {
-  console.log(`${name}: ${about}`);
+  say(`${name}: ${about}`);
   for (const [arm, { calls, failed, goodIsolated, detectMs, returnMs }] of Object.entries(
     figures,
   )) {
     const { better = [], worse = [] } = against[arm] ?? {};
-    const verdict =
-      arm === 'elimit' ? '' : ` ours better in ${list(better)}, worse in ${list(worse)}`;
-    console.log(
+    const verdict = arm.startsWith('elimit')
+      ? ''
+      : ` ours better in ${list(better)}, worse in ${list(worse)}`;
+    say(
       `  ${arm.padEnd(16)} failed ${String(failed).padStart(6)} of ${calls}, good nodes isolated ${String(goodIsolated).padStart(3)}, ` +
         `detect ${shown(detectMs)}, return ${shown(returnMs)}${verdict}`,
     );
   }
+}
+
+/** Prints a line, and keeps it for the file. */
+function say(line: string): void {
+  printed.push(line);
+  console.log(line);
+}
+
+function git(...args: string[]): string {
+  return execFileSync('git', args, { encoding: 'utf8' }).trim();
 }
 
 function list(keys: readonly string[]): string {

@@ -37,7 +37,7 @@ const healthy = (random: Random): Answer => ({
   end: random() < 0.001 ? 'failure' : 'success',
 });
 const REFUSED: Answer = { ms: 1, end: 'failure' };
-const HUNG: Answer = { ms: 1000, end: 'failure' }; // the caller's own timeout
+export const HUNG: Answer = { ms: 1000, end: 'failure' }; // the caller's own timeout
 const steady = (): number => RATE;
 
 function shareRow(percent: number, speed: 'fast' | 'slow'): Scenario {
@@ -61,13 +61,22 @@ function lengthOf(ms: number, seed: number): number {
   return Math.round(ms * (0.75 + ((seed * 0.618) % 1) / 2));
 }
 
-function outageRow(
+export function outageRow(
   seed: number,
   name: string,
   about: string,
-  options: { nodes?: number; rate?: number; outageMs: number; answer: Answer; durationMs?: number },
+  options: {
+    nodes?: number;
+    rate?: number;
+    outageMs: number;
+    answer?: Answer;
+    /** How many of the nodes, the first ones. */
+    down?: number;
+    durationMs?: number;
+  },
 ): Scenario {
-  const { nodes = NODES, rate = RATE, outageMs, answer, durationMs = 90_000 } = options;
+  const { nodes = NODES, rate = RATE, outageMs, answer = REFUSED } = options;
+  const { down = 1, durationMs = 90_000 } = options;
   const untilMs = FROM_MS + lengthOf(outageMs, seed);
   return {
     name,
@@ -76,9 +85,14 @@ function outageRow(
     durationMs,
     rate: () => rate,
     // what began in the fault may end after it
-    faults: [{ node: 0, fromMs: FROM_MS, untilMs, weakMs: answer.ms }],
+    faults: Array.from({ length: down }, (_, node) => ({
+      node,
+      fromMs: FROM_MS,
+      untilMs,
+      weakMs: answer.ms,
+    })),
     answer: (node, ms, _inflight, random) =>
-      node === 0 && ms >= FROM_MS && ms < untilMs ? answer : healthy(random),
+      node < down && ms >= FROM_MS && ms < untilMs ? answer : healthy(random),
   };
 }
 
@@ -101,31 +115,66 @@ const weakReturn = (seed: number): Scenario => {
   };
 };
 
-const flapping: Scenario = {
-  name: 'flapping',
-  about: 'One node of five is down for 2 s of every 10 s.',
-  nodes: NODES,
-  durationMs: 90_000,
-  rate: steady,
-  faults: Array.from({ length: 8 }, (_, i) => ({
-    node: 0,
-    fromMs: 10_000 * (i + 1),
-    untilMs: 10_000 * (i + 1) + 2000,
-  })),
-  answer: (node, ms, _inflight, random) =>
-    node === 0 && ms >= FROM_MS && ms % 10_000 < 2000 ? REFUSED : healthy(random),
-};
+/** One node is down again and again. */
+export function flapRow(
+  name: string,
+  options: {
+    nodes?: number;
+    rate?: number;
+    downMs?: number;
+    everyMs?: number;
+    answer?: Answer;
+    /** Share of the calls to any node that fails besides. */
+    failing?: number;
+    durationMs?: number;
+  } = {},
+): Scenario {
+  const { nodes = NODES, rate = RATE, downMs = 2000, everyMs = 10_000 } = options;
+  const { answer = REFUSED, failing = 0, durationMs = 90_000 } = options;
+  return {
+    name,
+    about:
+      `One node of ${nodes} is down for ${downMs / 1000} s of every ${everyMs / 1000} s; ${rate} calls a second` +
+      `${answer === HUNG ? ', which hang for 1 s' : ''}${failing > 0 ? `, of which ${failing * 100} % fail on any node` : ''}.`,
+    nodes,
+    durationMs,
+    rate: () => rate,
+    faults: Array.from({ length: Math.ceil((durationMs - FROM_MS) / everyMs) }, (_, i) => {
+      const fromMs = FROM_MS + everyMs * i;
+      return { node: 0, fromMs, untilMs: fromMs + downMs, weakMs: answer.ms };
+    }),
+    answer: (node, ms, _inflight, random) => {
+      if (node === 0 && ms >= FROM_MS && (ms - FROM_MS) % everyMs < downMs) return answer;
+      return failing > 0 && random() < failing ? REFUSED : healthy(random);
+    },
+  };
+}
 
-const blip: Scenario = {
-  name: 'blip everywhere',
-  about: 'Every 10 s all calls to all five nodes fail for 100 ms.',
-  nodes: NODES,
-  durationMs: 70_000,
-  rate: steady,
-  faults: [],
-  answer: (_node, ms, _inflight, random) =>
-    ms >= FROM_MS && ms % 10_000 < 100 ? REFUSED : healthy(random),
-};
+/** All nodes fail together, for a moment. */
+export function blipRow(
+  name: string,
+  options: {
+    nodes?: number;
+    rate?: number;
+    blipMs?: number;
+    everyMs?: number;
+    share?: number;
+  } = {},
+): Scenario {
+  const { nodes = NODES, rate = RATE, blipMs = 100, everyMs = 10_000, share = 1 } = options;
+  return {
+    name,
+    about: `Every ${everyMs / 1000} s ${share === 1 ? 'all' : `${share * 100} % of the`} calls to all ${nodes} nodes fail for ${blipMs} ms; ${rate} calls a second.`,
+    nodes,
+    durationMs: 70_000,
+    rate: () => rate,
+    faults: [],
+    answer: (_node, ms, _inflight, random) =>
+      ms >= FROM_MS && (ms - FROM_MS) % everyMs < blipMs && (share === 1 || random() < share)
+        ? REFUSED
+        : healthy(random),
+  };
+}
 
 const bursty: Scenario = {
   name: 'bursts of calls',
@@ -224,8 +273,8 @@ export const scenarios = (seed: number): readonly Scenario[] => [
     answer: (_node, _ms, _inflight, random) => (random() < 0.02 ? REFUSED : healthy(random)),
   },
   weakReturn(seed),
-  flapping,
-  blip,
+  flapRow('flapping'),
+  blipRow('blip everywhere'),
   bursty,
   shedding,
 ];

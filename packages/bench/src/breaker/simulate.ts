@@ -63,9 +63,8 @@ class Run {
     const clock = { nowUs: () => 1_000_000 + this.#ms * 1000 };
     const nodes = Array.from({ length: scenario.nodes }, (_, node) => node);
     this.#inflight = nodes.map(() => 0);
-    this.#breakers = nodes.map((node) =>
-      arm.create(() => this.#opens.push({ node, ms: this.#ms }), clock, jitter),
-    );
+    const create = arm.start(clock, jitter);
+    this.#breakers = nodes.map((node) => create(() => this.#opens.push({ node, ms: this.#ms })));
   }
 
   async play(): Promise<Figures> {

@@ -1,0 +1,42 @@
+import { blipRow, flapRow, HUNG, outageRow, type Scenario } from './scenarios.js';
+
+/** Flapping nodes, faults of all nodes and of many, in other numbers: what holds for one row must hold for its kind. */
+export const variations = (seed: number): readonly Scenario[] => [
+  flapRow('flapping, 0.3 s of 10 s', { downMs: 300 }),
+  flapRow('flapping, 0.5 s of 3 s', { downMs: 500, everyMs: 3000 }),
+  flapRow('flapping, 1 s of 5 s', { downMs: 1000, everyMs: 5000 }),
+  flapRow('flapping, 2 s of 7 s', { everyMs: 7000 }),
+  flapRow('flapping, 2 s of 13 s', { everyMs: 13_000 }),
+  flapRow('flapping, 2 s of 30 s', { everyMs: 30_000, durationMs: 190_000 }),
+  flapRow('flapping, 5 s of 15 s', { downMs: 5000, everyMs: 15_000 }),
+  flapRow('flapping, hung', { downMs: 3000, answer: HUNG }),
+  flapRow('flapping, 2 nodes', { nodes: 2 }),
+  flapRow('flapping, 20 nodes', { nodes: 20, rate: 800 }),
+  flapRow('flapping, 50 nodes', { nodes: 50, rate: 1000 }),
+  flapRow('flapping, one small client', { rate: 20 }),
+  flapRow('flapping, a busy client', { rate: 1000, durationMs: 50_000 }),
+  flapRow('flapping, 1 % fail', { everyMs: 20_000, failing: 0.01 }),
+  flapRow('flapping, 3 % fail', { everyMs: 20_000, failing: 0.03 }),
+  flapRow('flapping, 5 % fail', { everyMs: 20_000, failing: 0.05 }),
+  flapRow('flapping, 3 % fail, a busy client', { everyMs: 20_000, failing: 0.03, rate: 1000 }),
+  blipRow('blip of 50 ms', { blipMs: 50 }),
+  blipRow('blip of 300 ms', { blipMs: 300 }),
+  blipRow('blip of 700 ms', { blipMs: 700 }),
+  blipRow('blip of 1.5 s', { blipMs: 1500 }),
+  blipRow('blip, every 3 s', { blipMs: 300, everyMs: 3000 }),
+  blipRow('blip, 2 nodes', { blipMs: 300, nodes: 2 }),
+  blipRow('blip, 20 nodes', { blipMs: 100, nodes: 20, rate: 800 }),
+  blipRow('blip, 50 nodes', { blipMs: 300, nodes: 50, rate: 1000 }),
+  blipRow('blip, one small client', { blipMs: 300, rate: 20 }),
+  blipRow('blip, a busy client', { blipMs: 300, rate: 1000 }),
+  blipRow('blip, 80 % of the calls', { blipMs: 300, share: 0.8 }),
+  blipRow('blip, half of the calls', { blipMs: 300, share: 0.5 }),
+  ...[2, 3, 4, 5].map((down) =>
+    outageRow(
+      seed,
+      `${down} of five down 10 s`,
+      `${down} of five nodes refuse connections for 10 s.`,
+      { outageMs: 10_000, down },
+    ),
+  ),
+];
