@@ -51,25 +51,36 @@ function outcomeOf(error: unknown): Outcome {
   return RejectedError.is(error) || BreakerOpenError.is(error) ? 'ignored' : 'failure';
 }
 
+/** What `executeGuarded` needs of a guard. */
+interface Admitting {
+  readonly name: string;
+  tryAcquire(options?: ExecuteOptions): Entry;
+}
+
 /** Runs `fn` under a permit of the guard, by the rules of `Guard.execute`. */
-export async function executeGuarded<T>(
-  guard: { readonly name: string; tryAcquire(options?: ExecuteOptions): Entry },
+export function executeGuarded<T>(
+  guard: Admitting,
   fn: (context: CallContext) => T | PromiseLike<T>,
   options: ExecuteOptions | undefined,
   timers: Timers,
 ): Promise<T> {
-  if (options === undefined) {
-    const entry = guard.tryAcquire();
-    if (!entry.admitted) throw rejected(entry);
-    return await run(entry, fn, new LazyContext());
-  }
+  // one promise for a plain call: each further one costs as much as all the rest
+  return options === undefined
+    ? run(guard.tryAcquire(), fn)
+    : executeWith(guard, fn, options, timers);
+}
+
+async function executeWith<T>(
+  guard: Admitting,
+  fn: (context: CallContext) => T | PromiseLike<T>,
+  options: ExecuteOptions,
+  timers: Timers,
+): Promise<T> {
   const { timeoutMs, signal, priority } = checked(options);
   signal?.throwIfAborted();
   const entry = guard.tryAcquire({ timeoutMs, priority });
+  if (timeoutMs === undefined && signal === undefined) return await run(entry, fn);
   if (!entry.admitted) throw rejected(entry);
-  if (timeoutMs === undefined && signal === undefined) {
-    return await run(entry, fn, new LazyContext());
-  }
   return await runBounded(entry, fn, guard.name, timeoutMs, signal, timers);
 }
 
@@ -85,19 +96,16 @@ function checked(options: ExecuteOptions): ExecuteOptions {
   return options;
 }
 
-async function run<T>(
-  permit: Permit,
-  fn: (context: CallContext) => T | PromiseLike<T>,
-  context: CallContext,
-): Promise<T> {
+async function run<T>(entry: Entry, fn: (context: CallContext) => T | PromiseLike<T>): Promise<T> {
+  if (!entry.admitted) throw rejected(entry);
   let value: T;
   try {
-    value = await fn(context);
+    value = await fn(new LazyContext());
   } catch (error) {
-    permit.release(outcomeOf(error));
+    entry.release(outcomeOf(error));
     throw error;
   }
-  permit.release('success');
+  entry.release('success');
   return value;
 }
 
