@@ -382,7 +382,8 @@ export function holdsSlot(res: ServerResponse, owner: object): boolean {
  * refusal of ours.
  */
 export function endCalls(res: ServerResponse): void {
-  const watch = watchOf(res);
+  const watch = (res as WatchedResponse)[WATCH];
+  if (watch === undefined) return; // no call is in flight on it
   watch.refused = true;
   for (let { ending } = watch; ending !== undefined; ending = ending.outer) ending.ignore();
 }

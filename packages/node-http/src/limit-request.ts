@@ -123,11 +123,17 @@ export class RequestLimit<
       next(error);
       return;
     }
-    if (guard === undefined) next();
-    else {
-      const refuse = (rejection: Rejection): void => this.#refuse(req, res, rejection, next);
-      this.#enter(guard, req, res, next, refuse, undefined);
+    if (guard === undefined) {
+      next();
+      return;
     }
+    const entry = guard.tryAcquire(this.#ask);
+    if (!entry.admitted) {
+      this.#refuse(req, res, entry, next); // the path of an overload: nothing is made for it but the answer
+      return;
+    }
+    const refuse = (rejection: Rejection): void => this.#refuse(req, res, rejection, next);
+    this.#enter(guard, entry, req, res, next, refuse, undefined);
   }
 
   /**
@@ -139,6 +145,8 @@ export class RequestLimit<
   admit(req: Req, res: Res): LimitVerdict | Promise<LimitVerdict> {
     const guard = this.#guardFor(req, res);
     if (guard === undefined) return 'go';
+    const entry = guard.tryAcquire(this.#ask);
+    if (!entry.admitted) return entry;
     let verdict: LimitVerdict | undefined;
     let settle: ((verdict: LimitVerdict) => void) | undefined;
     const decide = (told: LimitVerdict): void => {
@@ -147,6 +155,7 @@ export class RequestLimit<
     };
     this.#enter(
       guard,
+      entry,
       req,
       res,
       () => decide('go'),
@@ -177,9 +186,14 @@ export class RequestLimit<
     return guard;
   }
 
-  /** @param gone - told if the handler will never start, though nobody has refused it */
+  /**
+   * An admitted request goes on, in its turn; `#ask` is still about it.
+   *
+   * @param gone - told if the handler will never start, though nobody has refused it
+   */
   #enter(
     guard: Guard,
+    permit: Permit,
     req: Req,
     res: Res,
     start: () => void,
@@ -187,20 +201,14 @@ export class RequestLimit<
     gone: (() => void) | undefined,
   ): void {
     const ask = this.#ask;
-    const { arrivedUs } = ask;
-    const entry = guard.tryAcquire(ask);
-    if (!entry.admitted) {
-      refuse(entry);
-      return;
-    }
-    releaseWhenDone(req, res, entry, this.#endingsOf(guard), arrivedUs);
+    releaseWhenDone(req, res, permit, this.#endingsOf(guard), ask.arrivedUs);
     const how = this.#dispatch;
     how.timeoutMs = ask.timeoutMs;
     how.priority = ask.priority;
     dispatch(
       req,
       res,
-      gone === undefined ? entry : tellingWhoLeft(entry, gone),
+      gone === undefined ? permit : tellingWhoLeft(permit, gone),
       () => {
         if (isRefused(res)) gone?.();
         else start();
