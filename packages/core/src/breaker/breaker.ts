@@ -121,7 +121,7 @@ const PROVEN_WELL = 3;
 /** Failures in a row that isolate again right after a return. */
 const RELAPSE_RUN = 2;
 /** A run of failures that the calls since the return would bring by chance this often or more is no relapse. */
-const CHANCE = 0.1;
+const CHANCE = 0.05;
 /** Time fades the cost in steps of this share of the half-life (half a percent each): one power less per call. */
 const FADE_STEP = 1 / 128;
 
