@@ -79,10 +79,14 @@ class Ticket extends AsyncResource {
   get gone(): boolean {
     const { req, res } = this;
     const socket = req.socket as Socket | undefined;
-    // the socket goes later than the request if an answer before this one is still being written;
-    // `req.destroyed` would be true for a body that was read to its end, too
+    // Node ends a socket as soon as its client has, turns before it says so of the request. It goes later than the
+    // request if an answer before this one is still being written; `req.destroyed` would be true for a body that was
+    // read to its end, too
     return (
-      (socket?.destroyed ?? false) || req.readableAborted || res.destroyed || res.writableEnded
+      (socket !== undefined && (socket.destroyed || socket.writableEnded)) ||
+      req.readableAborted ||
+      res.destroyed ||
+      res.writableEnded
     );
   }
 

@@ -335,8 +335,8 @@ export function admissionCases(harness: ServerAdapterHarness): SuiteCase[] {
         () => bench.guard.inflight === 0,
         () => 'all calls to end',
       );
-      // the process hears of hang-ups when the loop next looks at its sockets: one or two may start before
-      assert.equal(started <= 5, true, `${started} of 10 handlers started`);
+      // a poll reads what a client sent, the next one that it hung up: a few may start in between
+      assert.equal(started <= 3, true, `${started} of 10 handlers started`);
       const { success, abandoned } = bench.guard.snapshot().outcomes;
       assert.equal(success, started);
       // a connection whose request was never read is not a call
