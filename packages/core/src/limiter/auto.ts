@@ -119,6 +119,10 @@ export function resolveAutoOptions(options: object): AutoSettings {
 }
 
 const SECOND = 1e6;
+/** Fewer than this share refused are the tips of bursts: the service has room. */
+const CALM = 0.05;
+/** In-flight may grow without cost if latency rises with it by less than this share of pure waiting. */
+const FLAT = 0.4;
 /** Calls that a first guess at the work is made of. */
 const FIRST_GUESS = 5;
 /** Calls behind the estimate of the work before it is trusted. */
@@ -191,6 +195,8 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
   #aboveLatencyUs = 0;
   /** True if the level above was measured just now. */
   #aboveIsFresh = false;
+  /** True if its throughput can be believed. */
+  #aboveIsWhole = true;
   /** What an older level above said, in case the fresh comparison is lost in noise; -1 for nothing. */
   #olderElasticity = -1;
   #remeasureAtUs = 0;
@@ -275,10 +281,9 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
   }
 
   #climb(inflightAtStart: number, latencyUs: number): void {
-    const cold = this.#trust < TRUSTED;
-    if (cold) this.#setLimit(this.#limit + 2);
-    else if (inflightAtStart > this.#limit / 2 && latencyUs < 1.3 * this.#workUs)
-      this.#setLimit(this.#limit + 1);
+    // a call that found the limit far off says nothing about it, and one that waited speaks against more
+    if (inflightAtStart <= this.#limit / 2 || latencyUs >= 1.3 * this.#workUs) return;
+    this.#setLimit(this.#limit + (this.#trust < TRUSTED ? 3 : 1));
   }
 
   /** Nobody was there for a second or more: that is not time in which the service was slow. */
@@ -314,6 +319,7 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     if (this.#trying) return count >= 100;
     if (this.#climbing && this.#hasty) return true;
     if (this.#inflight > 1.3 * this.#target()) return true;
+    if (count >= this.#limit && window.refused > 0 && this.#isOdd()) return true;
     return count >= Math.max(300, 2 * this.#limit) || this.#isHeldBack();
   }
 
@@ -358,19 +364,16 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
 
   #learnFromLoad(nowUs: number): void {
     const window = this.#window;
-    const { throughput, meanInflight, meanLatencyUs, count } = window;
+    const { throughput, meanInflight, count } = window;
     const lastedUs = nowUs - window.startUs;
     const bound = window.refused > 0;
     const share = window.refused / Math.max(1, window.refused + window.admitted);
     this.#pressure += (1 - Math.exp(-lastedUs / (2 * SECOND))) * (share - this.#pressure);
-    if (!bound && !this.#climbing) this.#learnWork(nowUs);
+    const flat = this.#isFlat();
+    if ((!bound || flat) && !this.#climbing) this.#learnWork(nowUs);
     if (!bound) this.#provenCapacity = Math.max(this.#provenCapacity, this.#capacity);
 
-    const allowance = this.#allowance(Math.max(this.#capacity, throughput));
-    const queue = throughput * (meanLatencyUs - this.#workUs);
-    const odd = bound
-      ? queue > allowance / 2 && this.#isUnexplained(allowance)
-      : queue > 1.5 * allowance && window.queueing + window.queueingError > 0.5;
+    const odd = this.#isOdd();
     if (odd && !this.#suspect) {
       this.#suspect = true; // look again
       this.#climbing = false;
@@ -382,18 +385,36 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
       // few calls need a deeper cut to tell the answers apart
       const depth = Math.max(0.3, 0.7 - 1.5 / Math.sqrt(count));
       this.#tryLower(nowUs, depth * meanInflight, throughput, true, this.#limit);
-    } else if (bound) this.#followBound(nowUs, queue, allowance);
+    } else if (bound) this.#followBound(nowUs, flat);
     else this.#followFree(nowUs);
   }
 
-  /** Throughput well under what was proven, or far more in flight than what is believed can need. */
-  #isUnexplained(allowance: number): boolean {
-    const { throughput, meanInflight, count } = this.#window;
-    const least = this.#provenCapacity * (0.85 - 2 / Math.sqrt(count));
-    return throughput < least || meanInflight > 1.5 * (throughput * this.#workUs + allowance);
+  /** A window that what is believed does not explain: it has a queue, and should have none or a shorter one. */
+  #isOdd(): boolean {
+    const window = this.#window;
+    const { throughput, meanInflight } = window;
+    const allowance = this.#allowance(Math.max(this.#capacity, throughput));
+    const queue = this.#meanQueue();
+    if (window.refused === 0)
+      return queue > 1.5 * allowance && window.queueing + window.queueingError > 0.5;
+    // throughput well under what was proven, or far more in flight than what is believed can need
+    const isSlow = throughput < this.#provenCapacity * (0.85 - 2 * this.#countingError());
+    const isFull = meanInflight > 1.5 * (throughput * this.#workUs + allowance);
+    return queue > allowance / 2 && (isSlow || isFull);
   }
 
-  /** Nothing was refused: latencies teach the work, as far as they do not rise with the calls in flight. */
+  /** Hardly anything is refused, and latency did not rise with the calls in flight. */
+  #isFlat(): boolean {
+    const { queueing, queueingError } = this.#window;
+    return this.#pressure < CALM && !this.#climbing && queueing + queueingError < FLAT;
+  }
+
+  /** Calls that waited on average, if the work is as believed. */
+  #meanQueue(): number {
+    return this.#window.throughput * (this.#window.meanLatencyUs - this.#workUs);
+  }
+
+  /** Latencies teach the work, as far as they do not rise with the calls in flight. */
   #learnWork(nowUs: number): void {
     const window = this.#window;
     // a window shorter than this has not seen a queue that it built itself
@@ -422,9 +443,14 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     return jump;
   }
 
-  /** Three standard errors of a count like this window's, had the capacity been as believed. */
+  /** Three standard errors of a throughput like this window's, had the capacity been as believed. */
   #countingNoise(): number {
-    return (3 * this.#capacity) / Math.sqrt(this.#window.count);
+    return 3 * this.#capacity * this.#countingError();
+  }
+
+  /** Standard error of the throughput, relative: that of arrivals, or more where service times spread more. */
+  #countingError(): number {
+    return Math.max(1, this.#variation) / Math.sqrt(this.#window.count);
   }
 
   /** How many wait when the limit is reached. */
@@ -446,12 +472,13 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     window.open(nowUs);
   }
 
-  #followBound(nowUs: number, queue: number, allowance: number): void {
+  #followBound(nowUs: number, flat: boolean): void {
     const cold = this.#trust < TRUSTED;
+    const allowance = this.#allowance(Math.max(this.#capacity, this.#window.throughput));
     const jump = this.#learnCapacity();
     // in a window whose limit moved, what waited on average
-    const waits = this.#climbing ? queue : this.#waitsAtLimit();
-    if (waits < allowance / (cold || jump ? 2 : 4)) {
+    const waits = this.#climbing ? this.#meanQueue() : this.#waitsAtLimit();
+    if (flat || waits < allowance / (cold || jump ? 2 : 4)) {
       this.#startClimb(nowUs, cold, jump, allowance);
       return;
     }
@@ -462,7 +489,9 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     const outgrown =
       this.#capacity > 1.15 * this.#provenCapacity &&
       nowUs > this.#provenUs + 250 * remeasureIntervalMs;
-    if (cold || ((nowUs > this.#remeasureAtUs || outgrown) && knee > 5)) {
+    // where hardly anything is refused there is little to gain from knowing better
+    const isDue = (nowUs > this.#remeasureAtUs || outgrown) && this.#pressure >= CALM;
+    if (cold || (isDue && knee > 5)) {
       this.#tryLower(nowUs, remeasureReduceRatio * knee, this.#capacity, false, this.#target());
       return;
     }
@@ -500,6 +529,7 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     this.#aboveInflight = this.#window.meanInflight;
     this.#aboveLatencyUs = this.#window.meanLatencyUs;
     this.#aboveIsFresh = fresh;
+    this.#aboveIsWhole = !fresh || this.#window.isWhole;
     this.#olderElasticity = olderElasticity;
     this.#returnTo = returnTo;
     this.#moveTo(limit, nowUs);
@@ -540,10 +570,11 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     const { throughput, meanInflight, meanLatencyUs } = this.#window;
     const step = Math.log(this.#aboveInflight / meanInflight);
     if (step <= 0.02) return 0;
-    // by Little's law 1 − d ln latency ÷ d ln in-flight is the same: the mean of both is less noisy
     const fall = Math.log(this.#aboveThroughput / throughput);
     const relief = Math.log(this.#aboveLatencyUs / meanLatencyUs);
-    return 0.5 + (0.5 * (fall - relief)) / step;
+    // by Little's law 1 − d ln latency ÷ d ln in-flight is the same: the mean of both is less noisy
+    const isWhole = this.#aboveIsWhole && this.#window.isWhole;
+    return isWhole ? 0.5 + (0.5 * (fall - relief)) / step : 1 - relief / step;
   }
 
   #isElastic(noise: number): boolean {

@@ -74,10 +74,23 @@ export class LoadWindow {
     return (this.throughput * this.#covarianceError) / this.#variance;
   }
 
-  /** What part of the mean latency was waiting, if the queue was geometric: then throughput × covariance is its mean squared. */
+  /**
+   * Calls begun together end together, so a window of less than two latencies may hold one bunch more or less: its
+   * latencies can be believed, its throughput cannot.
+   */
+  get isWhole(): boolean {
+    return this.count >= 2 * this.throughput * this.meanLatencyUs;
+  }
+
+  /**
+   * What part of the mean latency was waiting, if the queue was geometric: then throughput × covariance is its mean squared.
+   * Bunches make queues that are not, so never more than what latency rises by from a call alone to the mean one.
+   */
   meanWaitUs(): number {
     const squared = this.throughput * Math.max(0, this.#covariance - this.#covarianceError);
-    return squared / (1 + Math.sqrt(squared)) / this.throughput;
+    const geometricUs = squared / (1 + Math.sqrt(squared)) / this.throughput;
+    const slope = Math.max(0, this.#covariance) / this.#variance;
+    return Math.min(geometricUs, slope * Math.max(0, this.meanInflight - 1));
   }
 
   /** The latency of calls that begin with so many in flight, on the straight line through this window; never less than the mean. */
