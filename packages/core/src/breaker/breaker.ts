@@ -122,6 +122,8 @@ const PROVEN_WELL = 3;
 const RELAPSE_RUN = 2;
 /** A run of failures that the calls since the return would bring by chance this often or more is no relapse. */
 const CHANCE = 0.05;
+/** Failures are never believed to be rarer than one in a million calls. */
+const RAREST = 1e-6;
 /** Time fades the cost in steps of this share of the half-life (half a percent each): one power less per call. */
 const FADE_STEP = 1 / 128;
 
@@ -324,7 +326,7 @@ export class ErrorCostBreaker implements Breaker {
       this.#learnLatency(latencyUs);
       this.#short.success();
       this.#long.success();
-      this.#usualRatio += this.#averageWeight * (this.#run - this.#usualRatio);
+      this.#learnUsual();
       this.#run = 0;
       this.#goodRun += 1;
       if (this.#goodRun === PROVEN_WELL) this.#failingFromUs = Number.NaN;
@@ -376,6 +378,11 @@ export class ErrorCostBreaker implements Breaker {
     this.#meanCount += 1;
     const weight = Math.max(this.#averageWeight, 1 / this.#meanCount);
     this.#meanLatencyUs += weight * (Math.max(0, latencyUs) - this.#meanLatencyUs);
+  }
+
+  #learnUsual(): void {
+    const usual = this.#usualRatio + this.#averageWeight * (this.#run - this.#usualRatio);
+    this.#usualRatio = usual > RAREST ? usual : RAREST; // numbers next to 0 are slow to count with
   }
 
   #fade(nowUs: number): void {

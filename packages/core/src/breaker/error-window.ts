@@ -1,3 +1,6 @@
+/** A cost below this, in average latencies, is none. */
+const NEGLIGIBLE = 1e-9;
+
 /**
  * One of a breaker's two records of failures. Cost is counted in average latencies: a failure costs
  * one or a little more, a success lets the sum fade by `epsilon^(1/size)`, and the passing of time
@@ -38,7 +41,9 @@ export class ErrorWindow {
   }
 
   success(): void {
-    this.#cost *= this.#fadePerSuccess;
+    if (this.#cost === 0) return;
+    const cost = this.#cost * this.#fadePerSuccess;
+    this.#cost = cost > NEGLIGIBLE ? cost : 0; // numbers next to 0 are slow to count with
   }
 
   failure(cost: number): void {

@@ -158,6 +158,15 @@ describe('closed', () => {
     expect(bench.breaker.errorCostRatio).toBeCloseTo((4 / 2 + 1) / 4.08, 10);
   });
 
+  it('has no cost left after enough good calls: not a tiny number, with which every later call would be six times slower', () => {
+    const bench = new Bench({ costHalfLifeMs: 86_400_000 });
+    bench.calls(1, 'failure');
+    bench.calls(4000, 'success');
+    expect(bench.breaker.errorCostRatio).toBeGreaterThan(0);
+    bench.calls(1000, 'success');
+    expect(bench.breaker.errorCostRatio).toBe(0);
+  });
+
   it('takes the mean of good calls, negative latencies as 0, and untimed ones not at all', () => {
     const bench = new Bench();
     const token = bench.ask();
