@@ -122,8 +122,6 @@ const PROVEN_WELL = 3;
 const RELAPSE_RUN = 2;
 /** A run of failures that the calls since the return would bring by chance this often or more is no relapse. */
 const CHANCE = 0.05;
-/** Failures are never believed to be rarer than one in a million calls. */
-const RAREST = 1e-6;
 /** Time fades the cost in steps of this share of the half-life (half a percent each): one power less per call. */
 const FADE_STEP = 1 / 128;
 
@@ -326,10 +324,8 @@ export class ErrorCostBreaker implements Breaker {
       this.#learnLatency(latencyUs);
       this.#short.success();
       this.#long.success();
-      this.#learnUsual();
-      this.#run = 0;
       this.#goodRun += 1;
-      if (this.#goodRun === PROVEN_WELL) this.#failingFromUs = Number.NaN;
+      if (this.#goodRun <= PROVEN_WELL) this.#endRun();
       return;
     }
     this.#recordFailure(latencyUs, nowUs);
@@ -342,15 +338,27 @@ export class ErrorCostBreaker implements Breaker {
     // a target that takes only a few calls at first: less of them, instead of another isolation
     if (!this.#isRamping || !this.#slowsRamp(nowUs)) {
       this.#short.failure(weight);
-      this.#run += 1;
-      this.#goodRun = 0;
-      if (Number.isNaN(this.#failingFromUs)) this.#failingFromUs = nowUs;
+      this.#countRun(nowUs);
     }
     this.#long.failure(weight * this.#costOf(latencyUs));
     if (weight === 0 || this.#calls < this.#options.minCalls) return;
     const isOver = this.#short.isOver || this.#long.isOver;
     if (!isOver && !(wellRatio >= ENOUGH_WELL && this.#isRelapse(nowUs))) return;
     if (this.#mayOpen()) this.#open(nowUs, isOver ? 'errorCost' : 'relapse');
+  }
+
+  #countRun(nowUs: number): void {
+    if (this.#run === 0) this.#usualRatio *= (1 - this.#averageWeight) ** this.#goodRun;
+    this.#run += 1;
+    this.#goodRun = 0;
+    if (Number.isNaN(this.#failingFromUs)) this.#failingFromUs = nowUs;
+  }
+
+  /** A good call, one of the first after a failure. */
+  #endRun(): void {
+    this.#usualRatio += this.#averageWeight * this.#run;
+    this.#run = 0;
+    if (this.#goodRun === PROVEN_WELL) this.#failingFromUs = Number.NaN;
   }
 
   /**
@@ -378,11 +386,6 @@ export class ErrorCostBreaker implements Breaker {
     this.#meanCount += 1;
     const weight = Math.max(this.#averageWeight, 1 / this.#meanCount);
     this.#meanLatencyUs += weight * (Math.max(0, latencyUs) - this.#meanLatencyUs);
-  }
-
-  #learnUsual(): void {
-    const usual = this.#usualRatio + this.#averageWeight * (this.#run - this.#usualRatio);
-    this.#usualRatio = usual > RAREST ? usual : RAREST; // numbers next to 0 are slow to count with
   }
 
   #fade(nowUs: number): void {
