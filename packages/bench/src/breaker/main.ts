@@ -48,8 +48,13 @@ interface Row {
 
 const command = `npm run -s lab:breaker -- ${process.argv.slice(2).join(' ')}`.trim();
 const commit = git('rev-parse', '--short', 'HEAD');
-const uncommitted =
-  git('status', '--porcelain', '--', 'packages/core/src', 'packages/bench/src/breaker') !== '';
+/** What has a say in the figures; paths from the root of the repository. */
+const OURS = [
+  ':/packages/core/src/breaker',
+  ':/packages/core/src/admission/circuit-breaker.ts',
+  ':/packages/bench/src/breaker',
+];
+const uncommitted = git('status', '--porcelain', '--', ...OURS) !== '';
 const versions = {
   node: process.version,
   opossum: versionOf('opossum'),
