@@ -9,6 +9,7 @@ import {
   SamplingBreaker,
 } from 'cockatiel';
 import Opossum from 'opossum';
+import { steadyNs } from './cpu-time.mjs';
 
 const registry = false;
 const work = () => Promise.resolve(1);
@@ -43,18 +44,5 @@ const arms = {
 };
 
 const call = arms[process.argv[2]]();
-const CALLS = 200_000;
-
-async function round(calls) {
-  const from = process.cpuUsage();
-  for (let i = 0; i < calls; i++) await call();
-  const { user, system } = process.cpuUsage(from);
-  return ((user + system) * 1000) / calls;
-}
-
-for (let i = 0; i < 3; i++) await round(CALLS);
-const rounds = [];
-for (let i = 0; i < 11; i++) rounds.push(await round(CALLS));
-rounds.sort((a, b) => a - b);
-console.log(JSON.stringify({ ns: rounds[Math.floor(rounds.length / 4)] }));
+console.log(JSON.stringify({ ns: await steadyNs(call, 100_000, { awaits: true }) }));
 process.exit(); // opossum's timers would keep the process

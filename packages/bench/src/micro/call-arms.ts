@@ -46,7 +46,15 @@ export const BREAKER = {
 export const RATE = {
   file: 'rate-arm.mjs',
   flags: ['--expose-gc'],
-  arms: ['elimit', 'rate-limiter-flexible', '@nestjs/throttler', 'express-rate-limit'],
+  arms: [
+    'elimit',
+    'elimit, check',
+    'look-up and clock',
+    'rate-limiter-flexible',
+    '@nestjs/throttler',
+    'express-rate-limit',
+    'express-rate-limit, its store',
+  ],
 } as const satisfies CallBench<string>;
 
 /** Each arm once per round, arms in turn. One process per arm: no arm sees another's types. */

@@ -1,7 +1,9 @@
-// One arm of call-arms.ts: `node guard-arm.mjs NAME` prints { ns, bytes } per call as JSON. Plain JavaScript, so
-// that plain node runs it on the built packages, with no transform in between.
+// One arm of call-arms.ts: `node guard-arm.mjs NAME` prints { ns, bytes, permitBytes } as JSON: time and garbage per
+// call, and what a permit that is held takes. Plain JavaScript, so that plain node runs it on the built packages, with
+// no transform in between.
 import { createGuard, systemClock } from '@elimit/core';
 import { bulkhead } from 'cockatiel';
+import { nsPerCall, steadyNs } from './cpu-time.mjs';
 
 const registry = false;
 const work = () => Promise.resolve(1);
@@ -26,14 +28,12 @@ const alone = (guard) => () => {
 };
 
 const arms = {
-  bare: () => ({ call: () => work() }),
   clock: () => ({ plain: () => systemClock.nowUs() }),
   bulkhead: () => {
     const policy = bulkhead(100, 0);
     for (let i = 0; i < 8; i++) void policy.execute(() => new Promise(() => {}));
     return { call: () => policy.execute(work) };
   },
-  'guard constant, around': () => ({ call: around(busy(createGuard({ limit: 100, registry }))) }),
   'guard auto, around': () => ({ call: around(busy(createGuard({ limit: AUTO, registry }))) }),
   'guard auto, execute': () => {
     const guard = busy(createGuard({ limit: AUTO, registry }));
@@ -43,18 +43,16 @@ const arms = {
   'guard auto': () => ({ plain: alone(busy(createGuard({ limit: AUTO, registry }))) }),
   'guard auto, arrivedUs': () => {
     const guard = busy(createGuard({ limit: AUTO, registry }));
-    const options = { arrivedUs: Math.trunc(performance.now() * 1000) };
+    // as an adapter has it, who has stamped the request before
+    const options = { arrivedUs: 0 };
+    let calls = 0;
     return {
       plain: () => {
+        if (calls++ % 1000 === 0) options.arrivedUs = systemClock.nowUs();
         const entry = guard.tryAcquire(options);
         if (entry.admitted) entry.release('success');
       },
     };
-  },
-  'guard constant, no clock': () => {
-    let us = 0;
-    const clock = { nowUs: () => us++ };
-    return { plain: alone(busy(createGuard({ limit: 100, clock, registry }))) };
   },
   'guard auto, no clock': () => {
     let us = 0;
@@ -68,25 +66,28 @@ const arms = {
 };
 
 const { call, plain } = arms[process.argv[2]]();
-const CALLS = 200_000;
+const each = plain ?? call;
+const awaits = plain === undefined;
+const heapUsed = () => process.memoryUsage().heapUsed;
 
-async function round(calls) {
-  // processor time, not the clock on the wall: whoever shares the machine is left out
-  const from = process.cpuUsage();
-  if (plain !== undefined) for (let i = 0; i < calls; i++) plain();
-  else for (let i = 0; i < calls; i++) await call();
-  const { user, system } = process.cpuUsage(from);
-  return ((user + system) * 1000) / calls;
-}
-
-for (let i = 0; i < 5; i++) await round(CALLS);
-const rounds = [];
-for (let i = 0; i < 15; i++) rounds.push(await round(CALLS));
-rounds.sort((a, b) => a - b);
+const ns = await steadyNs(each, 100_000, { awaits });
 
 globalThis.gc();
-const before = process.memoryUsage().heapUsed;
 const COUNTED = 50_000; // fits the young generation that call-arms.ts asks for: nothing is collected meanwhile
-await round(COUNTED);
-const bytes = (process.memoryUsage().heapUsed - before) / COUNTED;
-console.log(JSON.stringify({ ns: rounds[Math.floor(rounds.length / 4)], bytes }));
+const before = heapUsed();
+await nsPerCall(each, COUNTED, { awaits });
+const bytes = (heapUsed() - before) / COUNTED;
+
+console.log(JSON.stringify({ ns, bytes, permitBytes: permitBytes() }));
+
+function permitBytes() {
+  const guard = createGuard({ limit: COUNTED, registry });
+  const held = Array.from({ length: COUNTED }, () => undefined);
+  globalThis.gc();
+  const empty = heapUsed();
+  for (let i = 0; i < COUNTED; i++) held[i] = guard.tryAcquire();
+  globalThis.gc();
+  const taken = (heapUsed() - empty) / held.length;
+  for (const permit of held) permit.release('success');
+  return taken;
+}

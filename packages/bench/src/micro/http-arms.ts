@@ -18,15 +18,17 @@ export type HttpArm = (typeof HTTP_ARMS)[number];
 export const CONNECTIONS = [1, 16] as const;
 
 export interface HttpCosts {
-  /** Processor time per request in microseconds, a figure for each round; by connections, then by arm. */
+  /** Processor time of the server per request in microseconds, a figure for each round; by connections, then by arm. */
   readonly cpuUs: Readonly<Record<string, Readonly<Record<HttpArm, readonly number[]>>>>;
   /** What the heap of `limit('auto')` had grown by after so many requests more, in bytes per request. */
-  readonly grownBytes: number;
+  readonly grown: readonly { readonly requests: number; readonly bytes: number }[];
 }
 
 const WARM_UP = 4000;
-/** So many that what the compiler still allots is nothing beside a few bytes for each. */
-const GROWTH_REQUESTS = 20_000;
+/** Until then the compiler allots more than requests could. */
+const GROWTH_WARM_UP = 30_000;
+/** Of two lengths: what grows with requests shows in both, what is allotted once fades. */
+const GROWTH_REQUESTS = [15_000, 45_000] as const;
 
 /**
  * All servers stand at once, each a process of its own, and are asked in turn: what else the machine does falls on
@@ -65,21 +67,25 @@ export async function measureHttp(rounds: number, requests: number): Promise<Htt
         }
       }
     }
-    return { cpuUs, grownBytes: await growth() };
+    return { cpuUs, grown: await growth() };
   } finally {
     for (const { child } of servers) child.disconnect();
     load.disconnect();
   }
 
-  async function growth(): Promise<number> {
+  async function growth(): Promise<HttpCosts['grown']> {
     const { name, child, port } = servers[
       HTTP_ARMS.indexOf("limit('auto')")
     ] as (typeof servers)[0];
-    await drive(name, port, 4, WARM_UP);
-    const before = await used(child, true);
-    await drive(name, port, 4, GROWTH_REQUESTS);
-    const after = await used(child, true);
-    return (after.heapBytes - before.heapBytes) / GROWTH_REQUESTS;
+    await drive(name, port, 4, GROWTH_WARM_UP);
+    const grown = [];
+    for (const length of GROWTH_REQUESTS) {
+      const before = await used(child, true);
+      await drive(name, port, 4, length);
+      const after = await used(child, true);
+      grown.push({ requests: length, bytes: (after.heapBytes - before.heapBytes) / length });
+    }
+    return grown;
   }
 }
 

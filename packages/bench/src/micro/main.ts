@@ -6,9 +6,12 @@
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
+import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import { BREAKER, type CallCosts, GUARD, measureCalls, RATE } from './call-arms.js';
 import { CONNECTIONS, HTTP_ARMS, measureHttp } from './http-arms.js';
+
+const ROOT = new URL('../../../../', import.meta.url);
 
 interface Row {
   readonly name: string;
@@ -24,7 +27,6 @@ const { values } = parseArgs({
   options: { quick: { type: 'boolean', default: false }, json: { type: 'string' } },
 });
 const rounds = values.quick ? 3 : 7;
-const requests = values.quick ? 800 : 2000;
 const rows: Row[] = [];
 
 const guard = measureCalls(GUARD, rounds);
@@ -33,8 +35,12 @@ row('guard auto, tryAcquire + release ÷ bulkhead', overBulkhead('guard auto'), 
 row('  with arrivedUs given ÷ bulkhead', overBulkhead('guard auto, arrivedUs'), null);
 row('  around an async call ÷ bulkhead', overBulkhead('guard auto, around'), null);
 row('  execute ÷ bulkhead', overBulkhead('guard auto, execute'), null);
-// a permit has 96 bytes, and its arrival, beyond 36 minutes of uptime, 16 more
-row('  garbage of a call in bytes', pick(guard['guard auto'], 'bytes').map(Math.round), 112);
+row('  two readings of the clock alone ÷ bulkhead', overBulkhead('clock').map(twice), null);
+const permitBytes = pick(guard['guard auto'], 'permitBytes').map(Math.round);
+const garbage = pick(guard['guard auto'], 'bytes').map(Math.round);
+row('  a permit and its time of arrival, bytes', permitBytes, null);
+// the time at which it is released, as a number of its own: beyond 36 minutes of uptime it is no small integer
+row('  garbage of a call beyond its permit, bytes', over(garbage, permitBytes), 16);
 
 const breaker = measureCalls(BREAKER, rounds);
 const COCKATIEL = ['cockatiel consecutive', 'cockatiel count', 'cockatiel sampling'] as const;
@@ -45,23 +51,31 @@ row(
 );
 row('  ÷ opossum', ratios(ns(breaker.elimit), ns(breaker.opossum)), null);
 
-const rate = measureCalls(RATE, Math.min(rounds, 3));
+const rate = measureCalls(RATE, 3);
 const peers = [
   rate['rate-limiter-flexible'],
   rate['@nestjs/throttler'],
   rate['express-rate-limit'],
 ];
 const bestOf = (key: string) => cheapest(peers.map((costs) => pick(costs, key)));
-row('token bucket by key ÷ the best peer', ratios(ns(rate.elimit), bestOf('ns')), 0.5);
+const overStore = (costs: readonly CallCosts[], key: string) =>
+  ratios(pick(costs, key), pick(rate['express-rate-limit, its store'], key));
+for (const [title, key] of [
+  ['token bucket by key', 'ns'],
+  ['  200 000 keys', 'nsManyKeys'],
+] as const) {
+  row(`${title} ÷ the best peer`, ratios(pick(rate.elimit, key), bestOf(key)), 0.5);
+  row('    ÷ express-rate-limit’s store, which only counts', overStore(rate.elimit, key), null);
+  row('    look-up and clock alone ÷ that', overStore(rate['look-up and clock'], key), null);
+}
 row('  after many hits ÷ before', ratios(pick(rate.elimit, 'nsManyHits'), ns(rate.elimit)), 1.25);
-row(
-  '  200 000 keys ÷ the best peer with as many',
-  ratios(pick(rate.elimit, 'nsManyKeys'), bestOf('nsManyKeys')),
-  0.5,
-);
+const inKeys = (costs: readonly CallCosts[]) => ratios(pick(costs, 'nsManyKeys'), ns(costs));
+row('  with 200 000 keys ÷ with a hundred', inKeys(rate.elimit), null);
+row('    the same of look-up and clock alone', inKeys(rate['look-up and clock']), null);
 row('  bytes per key', pick(rate.elimit, 'bytesPerKey'), 200);
 
-const http = await measureHttp(rounds, requests);
+// many short rounds: what else the machine does comes in spells, and a ratio is taken within a round
+const http = await measureHttp(4 * rounds, 400);
 for (const connections of CONNECTIONS) {
   const us = http.cpuUs[connections];
   if (us === undefined) continue;
@@ -82,11 +96,17 @@ for (const connections of CONNECTIONS) {
     0.4,
   );
 }
-row("heap grown per request of limit('auto'), bytes", [http.grownBytes], 16);
+for (const { requests, bytes } of http.grown) {
+  row(`heap grown by limit('auto') over ${requests} requests, bytes each`, [bytes], 16);
+}
 
 const judged = rows.filter(({ mustHold }) => mustHold !== null);
 const short = judged.filter((each) => !holds(each));
+const command = ['npm run bench:micro --', ...process.argv.slice(2)].join(' ');
 const lines = [
+  command,
+  `commit ${commit()}, node ${process.version}, ${cpus().length} × ${cpus()[0]?.model}`,
+  '',
   `${''.padEnd(76)}  median  least   most  must hold`,
   ...rows.map(line),
   '',
@@ -107,10 +127,6 @@ const lines = [
 ];
 console.log(lines.join('\n'));
 if (values.json !== undefined) {
-  const command = `npm run bench:micro --${process.argv
-    .slice(2)
-    .map((each) => ` ${each}`)
-    .join('')}`;
   const report = {
     command,
     commit: commit(),
@@ -162,6 +178,10 @@ function ratios(ours: readonly number[], theirs: readonly number[]): number[] {
   return ours.map((each, i) => each / (theirs[i] as number));
 }
 
+function twice(figure: number): number {
+  return 2 * figure;
+}
+
 function over(figures: readonly number[], bare: readonly number[]): number[] {
   return figures.map((each, i) => each - (bare[i] as number));
 }
@@ -196,8 +216,14 @@ function shown(figure: number): string {
   return Math.abs(figure) < 10 ? figure.toFixed(2) : figure.toFixed(0);
 }
 
+/** What was measured, and whether the packages had changes that are in no commit. */
 function commit(): string {
-  return execFileSync('git', ['rev-parse', 'HEAD'], { encoding: 'utf8' }).trim();
+  const changed = git('status', '--porcelain', '--', 'packages').trim() !== '';
+  return git('rev-parse', '--short', 'HEAD').trim() + (changed ? ' with changes' : '');
+}
+
+function git(...args: string[]): string {
+  return execFileSync('git', args, { cwd: ROOT, encoding: 'utf8' });
 }
 
 function versions(): Record<string, string> {
@@ -216,6 +242,6 @@ function versions(): Record<string, string> {
 }
 
 function versionOf(name: string): string {
-  const file = new URL(`../../../../node_modules/${name}/package.json`, import.meta.url);
+  const file = new URL(`node_modules/${name}/package.json`, ROOT);
   return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
 }

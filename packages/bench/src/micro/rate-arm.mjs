@@ -1,9 +1,10 @@
-// One arm of rate.ts: `node rate-arm.mjs NAME` prints { ns, nsManyHits, nsManyKeys, bytesPerKey } as JSON. Plain
+// One arm of call-arms.ts: `node rate-arm.mjs NAME` prints { ns, nsManyHits, nsManyKeys, bytesPerKey } as JSON. Plain
 // JavaScript, so that plain node runs it on the built packages, with no transform in between.
-import { createRateLimiter } from '@elimit/core';
+import { createRateLimiter, systemClock } from '@elimit/core';
 import { ThrottlerStorageService } from '@nestjs/throttler';
-import { MemoryStore } from 'express-rate-limit';
+import { MemoryStore, rateLimit } from 'express-rate-limit';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
+import { nsPerCall, steadyNs } from './cpu-time.mjs';
 
 const WINDOW_MS = 60_000;
 const MANY = 1e9;
@@ -28,15 +29,6 @@ const arms = {
     });
     return (key) => limiter.check(1, key);
   },
-  'elimit, refused': () => {
-    const limiter = createRateLimiter({ limit: 0, maxKeys: 1_000_000, registry: false });
-    return (key) => limiter.tryTake(1, key);
-  },
-  'elimit, warm-up': () => {
-    const options = { rate: 1e6, burst: 1e6, warmUpMs: 1000, maxKeys: 1_000_000, registry: false };
-    const limiter = createRateLimiter(options);
-    return (key) => limiter.tryTake(1, key);
-  },
   'rate-limiter-flexible': () => {
     const limiter = new RateLimiterMemory({ points: MANY, duration: WINDOW_MS / 1000 });
     return (key) => limiter.consume(key);
@@ -45,32 +37,43 @@ const arms = {
     const storage = new ThrottlerStorageService();
     return (key) => storage.increment(key, WINDOW_MS, MANY, 0, 'default');
   },
+  // it is asked through its middleware only: here without a server, for a request that is an address and no more
   'express-rate-limit': () => {
+    const middleware = rateLimit({
+      limit: MANY,
+      windowMs: WINDOW_MS,
+      standardHeaders: false,
+      legacyHeaders: false,
+      validate: false,
+      keyGenerator: (req) => req.ip,
+    });
+    const [res, next] = [{}, () => undefined];
+    return (key) => middleware({ ip: key }, res, next);
+  },
+  // it counts, and leaves to the middleware what that means
+  'express-rate-limit, its store': () => {
     const store = new MemoryStore();
     store.init({ windowMs: WINDOW_MS });
     return (key) => store.increment(key);
+  },
+  // what any limiter by key pays: finding the key, and knowing the time
+  'look-up and clock': () => {
+    const seen = new Map();
+    return (key) => {
+      const at = seen.get(key);
+      const nowUs = systemClock.nowUs();
+      if (at === undefined) seen.set(key, { nowUs });
+      else at.nowUs = nowUs;
+    };
   },
 };
 
 const name = process.argv[2];
 const make = arms[name];
-const isSync = name.startsWith('elimit');
+const awaits = !(name.startsWith('elimit') || name === 'look-up and clock');
 
-/** Processor time per call in ns: whoever shares the machine is left out. */
-async function measure(call, keys, calls) {
-  const from = process.cpuUsage();
-  if (isSync) for (let i = 0; i < calls; i++) call(keys[i % keys.length]);
-  else for (let i = 0; i < calls; i++) await call(keys[i % keys.length]);
-  const { user, system } = process.cpuUsage(from);
-  return ((user + system) * 1000) / calls;
-}
-
-async function best(call, keys, calls, rounds) {
-  const all = [];
-  for (let i = 0; i < rounds; i++) all.push(await measure(call, keys, calls));
-  all.sort((a, b) => a - b);
-  return all[Math.floor(rounds / 4)];
-}
+/** `call`, for each of the keys in turn. */
+const over = (keys, call) => (i) => call(keys[i % keys.length]);
 
 /** Keys as a server sees them: made at run time, each a string of its own. */
 const keysOf = (count) =>
@@ -78,28 +81,26 @@ const keysOf = (count) =>
 
 // @nestjs/throttler gets dearer with every hit: fewer calls, so that the run ends
 const isSlow = name === '@nestjs/throttler';
-const calls = isSlow ? 2000 : 100_000;
+const calls = isSlow ? 2000 : 50_000;
 
 const few = keysOf(100);
-const call = make();
-await best(call, few, calls, 5);
-const ns = await best(make(), few, calls, 9);
+const ns = await steadyNs(over(few, make()), calls, { awaits });
 
 // the same hundred keys after 200 hits each (for a sliding log), and 2000 each
-const hit = make();
-await measure(hit, few, isSlow ? 20_000 : 200_000);
-const nsManyHits = await best(hit, few, calls, 9);
+const hit = over(few, make());
+await nsPerCall(hit, isSlow ? 20_000 : 200_000, { awaits });
+const nsManyHits = await steadyNs(hit, calls, { awaits, warmUp: 0 });
 
-const many = keysOf(100_000);
-const crowded = make();
+const many = keysOf(200_000);
+const crowded = over(many, make());
 globalThis.gc();
 const before = process.memoryUsage();
-await measure(crowded, many, many.length);
+await nsPerCall(crowded, many.length, { awaits });
 globalThis.gc();
 const after = process.memoryUsage();
 const used = (m) => m.heapUsed + m.external;
 const bytesPerKey = (used(after) - used(before)) / many.length;
-const nsManyKeys = await best(crowded, many, many.length, 2);
+const nsManyKeys = await steadyNs(crowded, many.length, { awaits, warmUp: 0, rounds: 2 });
 
 console.log(JSON.stringify({ ns, nsManyHits, nsManyKeys, bytesPerKey }));
 process.exit(0);
