@@ -70,7 +70,7 @@ const each = plain ?? call;
 const awaits = plain === undefined;
 const heapUsed = () => process.memoryUsage().heapUsed;
 
-const ns = await steadyNs(each, 100_000, { awaits });
+const ns = await steadyNs(each, awaits ? 100_000 : 300_000, { awaits });
 
 globalThis.gc();
 const COUNTED = 50_000; // fits the young generation that call-arms.ts asks for: nothing is collected meanwhile
