@@ -8,6 +8,8 @@ import { arrivalOf, dispatch, dispatchSnapshot, writeRejection } from '../../src
 
 const REQUESTS = 20_000;
 const CONNECTIONS = 40;
+/** 12 800 doubles of 8 bytes: each copy takes 100 KB of the heap. */
+const BALLAST = Array.from({ length: 12_800 }, () => 0.5);
 const collect = (globalThis as { gc?: () => void }).gc;
 if (collect === undefined) throw new Error('needs --expose-gc');
 
@@ -16,8 +18,7 @@ const guard = createGuard({ limit: 1_000 });
 let wrong = 0;
 const server = createServer((req, res) => {
   const id = req.url ?? '';
-  // 12 800 doubles of 8 bytes: 100 KB on the heap
-  store.run({ id, ballast: Array.from({ length: 12_800 }, () => 0.5) }, () => {
+  store.run({ id, ballast: BALLAST.slice() }, () => {
     const entry = guard.tryAcquire({ arrivedUs: arrivalOf(req) });
     if (!entry.admitted) {
       writeRejection(res, entry);
