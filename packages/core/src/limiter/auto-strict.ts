@@ -12,13 +12,15 @@ import type {
 import {
   changeByRules,
   decimal,
+  fixed,
   flagsByRules,
   integer,
+  live,
   MAX_INTEGER,
   type OptionRules,
   resolveByRules,
-  yesOrNo,
 } from './option-rules.js';
+import { PUNISH_RULES, SAMPLING_RULES } from './strict-rules.js';
 
 /** How the strict grade turns its two estimates into a limit. */
 export type AutoLaw = 'code' | 'documented';
@@ -88,117 +90,44 @@ type CodeSettings = Omit<AutoStrictSettings, 'law' | 'alpha'>;
 type DocumentedSettings = Shared & { readonly alpha: number };
 
 const SHARED_RULES: OptionRules<Shared> = {
-  sampleWindowMs: {
-    default: 1000,
-    check: integer(1),
-    live: true,
-    meaning: 'length of a sample window, ms',
-  },
-  minSampleCount: {
-    default: 100,
-    check: integer(1),
-    live: true,
-    meaning: 'fewer samples at the end of a window: thrown away',
-  },
-  maxSampleCount: {
-    default: 200,
-    check: integer(1),
-    live: true,
-    meaning: 'so many samples end a window early',
-  },
-  samplingIntervalMs: {
-    default: 0.1,
-    check: decimal(0),
-    live: true,
-    meaning: 'at most one sample per interval, ms',
-  },
-  initialMaxConcurrency: {
-    default: 40,
-    check: integer(1),
-    live: false,
-    meaning: 'the limit at the start',
-  },
-  remeasureIntervalMs: {
-    default: 50_000,
-    check: integer(0),
-    live: true,
-    meaning: 'the no-load latency is measured anew after half to the whole of this, ms',
-  },
-  emaAlpha: {
-    default: 0.1,
-    check: decimal(0, 1),
-    live: true,
-    meaning: 'smoothing of the minimum latency; a tenth of it smooths the peak rate',
-  },
-  errorPunish: {
-    default: true,
-    check: yesOrNo,
-    live: true,
-    meaning: 'failures count as samples and add their time',
-  },
-  failPunishRatio: {
-    default: 1,
-    check: decimal(0),
-    live: true,
-    meaning: 'factor on the time of failures',
-  },
-  errorRatePunishThreshold: {
-    default: 0,
-    check: decimal(-Number.MAX_SAFE_INTEGER),
-    live: true,
-    meaning: 'share of failures that costs nothing; in force strictly between 0 and 1',
-  },
-  minConcurrency: {
-    default: 9,
-    check: integer(1),
-    live: true,
-    meaning: 'the smallest limit an update may set',
-  },
-  maxConcurrency: {
-    default: MAX_INTEGER,
-    check: integer(1),
-    live: true,
-    meaning: 'the largest limit an update may set',
-  },
+  ...SAMPLING_RULES,
+  initialMaxConcurrency: fixed(40, integer(1), 'the limit at the start'),
+  remeasureIntervalMs: live(
+    50_000,
+    integer(0),
+    'the no-load latency is measured anew after half to the whole of this, ms',
+  ),
+  emaAlpha: live(
+    0.1,
+    decimal(0, 1),
+    'smoothing of the minimum latency; a tenth of it smooths the peak rate',
+  ),
+  ...PUNISH_RULES,
+  errorRatePunishThreshold: live(
+    0,
+    decimal(-Number.MAX_SAFE_INTEGER),
+    'share of failures that costs nothing; in force strictly between 0 and 1',
+  ),
+  minConcurrency: live(9, integer(1), 'the smallest limit an update may set'),
+  maxConcurrency: live(MAX_INTEGER, integer(1), 'the largest limit an update may set'),
 };
 
 const CODE_RULES: OptionRules<CodeSettings> = {
   ...SHARED_RULES,
-  maxExploreRatio: {
-    default: 0.3,
-    check: decimal(0),
-    live: true,
-    meaning: 'upper bound, and start, of the headroom',
-  },
-  minExploreRatio: {
-    default: 0.06,
-    check: decimal(0),
-    live: true,
-    meaning: 'lower bound of the headroom, and the tolerance in the test for load',
-  },
-  exploreStep: {
-    default: 0.02,
-    check: decimal(0),
-    live: true,
-    meaning: 'step of the headroom per window',
-  },
-  remeasureReduceRatio: {
-    default: 0.9,
-    check: decimal(0),
-    live: true,
-    meaning: 'factor on the limit while re-measuring',
-  },
-  latencyFluctuationCorrection: {
-    default: 1,
-    check: integer(0),
-    live: true,
-    meaning: 'factor on the latency tolerance',
-  },
+  maxExploreRatio: live(0.3, decimal(0), 'upper bound, and start, of the headroom'),
+  minExploreRatio: live(
+    0.06,
+    decimal(0),
+    'lower bound of the headroom, and the tolerance in the test for load',
+  ),
+  exploreStep: live(0.02, decimal(0), 'step of the headroom per window'),
+  remeasureReduceRatio: live(0.9, decimal(0), 'factor on the limit while re-measuring'),
+  latencyFluctuationCorrection: live(1, integer(0), 'factor on the latency tolerance'),
 };
 
 const DOCUMENTED_RULES: OptionRules<DocumentedSettings> = {
   ...SHARED_RULES,
-  alpha: { default: 0.3, check: decimal(0), live: true, meaning: 'headroom of the documented law' },
+  alpha: live(0.3, decimal(0), 'headroom of the documented law'),
 };
 
 /** All option names of the strict grade of `auto`, those of both laws. */

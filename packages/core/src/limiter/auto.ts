@@ -12,8 +12,10 @@ import type {
 import {
   changeByRules,
   decimal,
+  fixed,
   flagsByRules,
   integer,
+  live,
   type OptionRules,
   refuseStrictOnly,
   resolveByRules,
@@ -47,61 +49,28 @@ export interface AutoOptions {
 export type AutoSettings = { [K in keyof AutoOptions]-?: NonNullable<AutoOptions[K]> };
 
 const RULES: OptionRules<AutoSettings> = {
-  initialMaxConcurrency: {
-    default: 20,
-    check: integer(1),
-    live: false,
-    meaning: 'the limit at the start',
-  },
-  minConcurrency: {
-    default: 1,
-    check: integer(1),
-    live: true,
-    meaning: 'the limit never falls below this',
-  },
-  maxConcurrency: {
-    default: 10_000,
-    check: integer(1),
-    live: true,
-    meaning: 'the limit never rises above this',
-  },
-  queueSize: { default: 25, check: decimal(0), live: true, meaning: 'calls that may wait' },
-  queueMs: {
-    default: 750,
-    check: decimal(0),
-    live: true,
-    meaning: 'no more may wait than are worked off in this time, ms',
-  },
-  remeasureIntervalMs: {
-    default: 15_000,
-    check: integer(100),
-    live: true,
-    meaning: 'least time between two re-measurements of the no-load latency, ms',
-  },
-  remeasureReduceRatio: {
-    default: 0.85,
-    check: decimal(0.3, 1),
-    live: true,
-    meaning: 'a re-measurement runs at this share of what keeps the service just busy',
-  },
-  sampleWindowMs: {
-    default: 1500,
-    check: integer(100),
-    live: true,
-    meaning: 'a window that is not yet precise ends after this time, ms',
-  },
-  minSampleCount: {
-    default: 20,
-    check: integer(10),
-    live: true,
-    meaning: 'a window waits for so many calls, up to five seconds',
-  },
-  maxSampleCount: {
-    default: 4000,
-    check: integer(50),
-    live: true,
-    meaning: 'a window never takes more calls than this',
-  },
+  initialMaxConcurrency: fixed(20, integer(1), 'the limit at the start'),
+  minConcurrency: live(1, integer(1), 'the limit never falls below this'),
+  maxConcurrency: live(10_000, integer(1), 'the limit never rises above this'),
+  queueSize: live(25, decimal(0), 'calls that may wait'),
+  queueMs: live(750, decimal(0), 'no more may wait than are worked off in this time, ms'),
+  remeasureIntervalMs: live(
+    15_000,
+    integer(100),
+    'least time between two re-measurements of the no-load latency, ms',
+  ),
+  remeasureReduceRatio: live(
+    0.85,
+    decimal(0.3, 1),
+    'a re-measurement runs at this share of what keeps the service just busy',
+  ),
+  sampleWindowMs: live(
+    1500,
+    integer(100),
+    'a window that is not yet precise ends after this time, ms',
+  ),
+  minSampleCount: live(20, integer(10), 'a window waits for so many calls, up to five seconds'),
+  maxSampleCount: live(4000, integer(50), 'a window never takes more calls than this'),
 };
 
 /** Checks the options of an {@link AutoLimiter}; brpc's that have no meaning here are refused with a pointer to `strict`. */
@@ -339,14 +308,15 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
 
   /**
    * How many calls may wait. A count, since a queue longer than K is about as rare as load ^ K however many servers
-   * there are; bounded in time for slow services; up to 57 % less while calls are refused, since lasting overload needs
-   * no room for bursts. The root covers the scatter of the calls being worked on.
+   * there are; bounded in time for slow services. Fewer while calls are refused, since lasting overload needs no room for
+   * bursts: up to 57 % of the count, 75 % of what time allows. The root covers the scatter of the calls being worked on.
    */
   #allowance(capacity: number): number {
     const { queueSize, queueMs } = this.#settings;
-    const places = Math.min(queueSize, 4 + capacity * queueMs * 1000);
-    const relief = 0.57 * Math.min(1, this.#pressure / 0.2);
-    return places * (1 - relief) + 0.85 * Math.sqrt(capacity * this.#workUs);
+    const relief = Math.min(1, this.#pressure / 0.25);
+    const places = queueSize * (1 - 0.57 * relief);
+    const inTime = (4 + capacity * queueMs * 1000) * (1 - 0.75 * relief);
+    return Math.min(places, inTime) + 0.85 * Math.sqrt(capacity * this.#workUs);
   }
 
   /** The end of a window. */
@@ -405,8 +375,9 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
 
   /** Hardly anything is refused, and latency did not rise with the calls in flight. */
   #isFlat(): boolean {
-    const { queueing, queueingError } = this.#window;
-    return this.#pressure < CALM && !this.#climbing && queueing + queueingError < FLAT;
+    const { queueing, queueingError, refused, admitted } = this.#window;
+    if (this.#climbing || this.#pressure >= CALM) return false;
+    return refused < CALM * (refused + admitted) && queueing + queueingError < FLAT;
   }
 
   /** Calls that waited on average, if the work is as believed. */
@@ -492,7 +463,10 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     // where hardly anything is refused there is little to gain from knowing better
     const isDue = (nowUs > this.#remeasureAtUs || outgrown) && this.#pressure >= CALM;
     if (cold || (isDue && knee > 5)) {
-      this.#tryLower(nowUs, remeasureReduceRatio * knee, this.#capacity, false, this.#target());
+      // the first calls to return are the short ones: a knee that is guessed from them may be far too low
+      const least = cold ? 0.3 * this.#window.meanInflight : 0;
+      const lower = Math.max(least, remeasureReduceRatio * knee);
+      this.#tryLower(nowUs, lower, this.#capacity, cold, this.#target());
       return;
     }
     const target = this.#target();

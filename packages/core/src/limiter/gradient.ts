@@ -11,8 +11,10 @@ import type {
 import {
   changeByRules,
   decimal,
+  fixed,
   flagsByRules,
   integer,
+  live,
   type OptionRules,
   resolveByRules,
 } from './option-rules.js';
@@ -43,48 +45,17 @@ export type GradientSettings = {
 const SQUARE_ROOT = -1;
 
 const RULES: OptionRules<GradientSettings> = {
-  sampleWindowMs: {
-    default: 1000,
-    check: integer(1),
-    live: true,
-    meaning: 'length of a sample window, ms',
-  },
-  minSampleCount: {
-    default: 10,
-    check: integer(1),
-    live: true,
-    meaning: 'fewer successes at the end of a window: thrown away',
-  },
-  windows: {
-    default: 10,
-    check: integer(1, 1000),
-    live: false,
-    meaning: 'how many recent windows the minimum latency is taken over',
-  },
-  queueSize: {
-    default: SQUARE_ROOT,
-    check: (name, value) => (value === SQUARE_ROOT ? SQUARE_ROOT : decimal(0)(name, value)),
-    live: true,
-    meaning: 'calls that may queue; -1: the square root of the limit',
-  },
-  initialMaxConcurrency: {
-    default: 20,
-    check: integer(1),
-    live: false,
-    meaning: 'the limit at the start',
-  },
-  minConcurrency: {
-    default: 1,
-    check: integer(1),
-    live: true,
-    meaning: 'the limit never falls below this',
-  },
-  maxConcurrency: {
-    default: 10_000,
-    check: integer(1),
-    live: true,
-    meaning: 'the limit never rises above this',
-  },
+  sampleWindowMs: live(1000, integer(1), 'length of a sample window, ms'),
+  minSampleCount: live(10, integer(1), 'fewer successes at the end of a window: thrown away'),
+  windows: fixed(10, integer(1, 1000), 'how many recent windows the minimum latency is taken over'),
+  queueSize: live(
+    SQUARE_ROOT,
+    (name, value) => (value === SQUARE_ROOT ? SQUARE_ROOT : decimal(0)(name, value)),
+    'calls that may queue; -1: the square root of the limit',
+  ),
+  initialMaxConcurrency: fixed(20, integer(1), 'the limit at the start'),
+  minConcurrency: live(1, integer(1), 'the limit never falls below this'),
+  maxConcurrency: live(10_000, integer(1), 'the limit never rises above this'),
 };
 
 /** Checks the options of a {@link GradientLimiter}. */

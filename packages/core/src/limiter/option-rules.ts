@@ -13,6 +13,16 @@ export interface OptionRule<T> {
 /** The rules of all options of one engine, in the order in which they are shown. */
 export type OptionRules<T> = { readonly [K in keyof T]-?: OptionRule<T[K]> };
 
+/** An option that `configure` takes while running. */
+export function live<T>(value: T, check: OptionRule<T>['check'], meaning: string): OptionRule<T> {
+  return { default: value, check, live: true, meaning };
+}
+
+/** An option that stays as it was at construction. */
+export function fixed<T>(value: T, check: OptionRule<T>['check'], meaning: string): OptionRule<T> {
+  return { default: value, check, live: false, meaning };
+}
+
 /** The largest whole number an option takes: what brpc's 32-bit settings hold. */
 export const MAX_INTEGER = 2 ** 31 - 1;
 

@@ -6,13 +6,15 @@ import type { ConfigurableLimiter, LimiterContext, StatefulLimiter } from './lim
 import {
   changeByRules,
   decimal,
+  fixed,
   flagsByRules,
   integer,
+  live,
   MAX_INTEGER,
   type OptionRules,
   resolveByRules,
-  yesOrNo,
 } from './option-rules.js';
+import { PUNISH_RULES, SAMPLING_RULES } from './strict-rules.js';
 
 /** Options of `{ type: 'timeout', strict: true }`: brpc's `timeout_cl_…` settings. All are live unless they say otherwise. */
 export interface TimeoutStrictOptions {
@@ -49,67 +51,17 @@ export type TimeoutStrictSettings = {
 const FOLLOWS_THE_CAP = -1;
 
 const RULES: OptionRules<TimeoutStrictSettings> = {
-  sampleWindowMs: {
-    default: 1000,
-    check: integer(1),
-    live: true,
-    meaning: 'length of a sample window, ms',
-  },
-  minSampleCount: {
-    default: 100,
-    check: integer(1),
-    live: true,
-    meaning: 'fewer samples at the end of a window: thrown away',
-  },
-  maxSampleCount: {
-    default: 200,
-    check: integer(1),
-    live: true,
-    meaning: 'so many samples end a window early',
-  },
-  samplingIntervalMs: {
-    default: 0.1,
-    check: decimal(0),
-    live: true,
-    meaning: 'at most one sample per interval, ms',
-  },
-  initialAvgLatencyMs: {
-    default: 0.5,
-    check: decimal(0),
-    live: false,
-    meaning: 'the average latency before the first window, ms',
-  },
-  errorPunish: {
-    default: true,
-    check: yesOrNo,
-    live: true,
-    meaning: 'failures count as samples and add their time',
-  },
-  failPunishRatio: {
-    default: 1,
-    check: decimal(0),
-    live: true,
-    meaning: 'factor on the time of failures',
-  },
-  timeoutMs: {
-    default: 500,
-    check: integer(0),
-    live: true,
-    meaning: 'the time a call has unless it carries its own, ms',
-  },
-  maxConcurrency: {
-    default: 100,
-    check: integer(0),
-    live: true,
-    meaning: 'the most calls in flight',
-  },
-  reportedMaxConcurrency: {
-    default: FOLLOWS_THE_CAP,
-    check: (name, value) =>
+  ...SAMPLING_RULES,
+  initialAvgLatencyMs: fixed(0.5, decimal(0), 'the average latency before the first window, ms'),
+  ...PUNISH_RULES,
+  timeoutMs: live(500, integer(0), 'the time a call has unless it carries its own, ms'),
+  maxConcurrency: live(100, integer(0), 'the most calls in flight'),
+  reportedMaxConcurrency: live(
+    FOLLOWS_THE_CAP,
+    (name, value) =>
       value === FOLLOWS_THE_CAP ? FOLLOWS_THE_CAP : integerIn(name, value, 0, MAX_INTEGER),
-    live: true,
-    meaning: 'what is reported as maxConcurrency; -1: the cap',
-  },
+    'what is reported as maxConcurrency; -1: the cap',
+  ),
 };
 
 /** All option names of the strict grade of `timeout`. */

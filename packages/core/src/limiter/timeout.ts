@@ -11,6 +11,7 @@ import {
   decimal,
   flagsByRules,
   integer,
+  live,
   type OptionRules,
   refuseStrictOnly,
   resolveByRules,
@@ -37,37 +38,24 @@ export interface TimeoutOptions {
 export type TimeoutSettings = { [K in keyof TimeoutOptions]-?: NonNullable<TimeoutOptions[K]> };
 
 const RULES: OptionRules<TimeoutSettings> = {
-  timeoutMs: { default: 500, check: integer(1), live: true, meaning: 'the time a call has, ms' },
-  maxConcurrency: {
-    default: 100,
-    check: integer(1),
-    live: true,
-    meaning: 'the most calls in flight, whatever is predicted',
-  },
-  safety: {
-    default: 0.8,
-    check: decimal(0.1, 1),
-    live: true,
-    meaning: 'share of the remaining time that a predicted completion may take',
-  },
-  sampleWindowMs: {
-    default: 200,
-    check: integer(1),
-    live: true,
-    meaning: 'length of a sample window, ms',
-  },
-  minSampleCount: {
-    default: 10,
-    check: integer(1),
-    live: true,
-    meaning: 'fewer samples keep a window open, up to ten times its length',
-  },
-  expireMs: {
-    default: 10_000,
-    check: integer(1),
-    live: true,
-    meaning: 'estimates that no call has confirmed for so long are dropped, ms',
-  },
+  timeoutMs: live(500, integer(1), 'the time a call has, ms'),
+  maxConcurrency: live(100, integer(1), 'the most calls in flight, whatever is predicted'),
+  safety: live(
+    0.8,
+    decimal(0.1, 1),
+    'share of the remaining time that a predicted completion may take',
+  ),
+  sampleWindowMs: live(200, integer(1), 'length of a sample window, ms'),
+  minSampleCount: live(
+    10,
+    integer(1),
+    'fewer samples keep a window open, up to ten times its length',
+  ),
+  expireMs: live(
+    10_000,
+    integer(1),
+    'estimates that no call has confirmed for so long are dropped, ms',
+  ),
 };
 
 /** Checks the options of a {@link TimeoutLimiter}. */
