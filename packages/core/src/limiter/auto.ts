@@ -463,9 +463,9 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     // where hardly anything is refused there is little to gain from knowing better
     const isDue = (nowUs > this.#remeasureAtUs || outgrown) && this.#pressure >= CALM;
     if (cold || (isDue && knee > 5)) {
-      // the first calls to return are the short ones: a knee that is guessed from them may be far too low
-      const least = cold ? 0.3 * this.#window.meanInflight : 0;
-      const lower = Math.max(least, remeasureReduceRatio * knee);
+      // a first guess may be too high, then a cut to it shows some waiting; or, since short calls return first, far too low
+      const guess = Math.max(0.3 * this.#window.meanInflight, 0.8 * remeasureReduceRatio * knee);
+      const lower = cold ? guess : remeasureReduceRatio * knee;
       this.#tryLower(nowUs, lower, this.#capacity, cold, this.#target());
       return;
     }
