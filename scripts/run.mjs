@@ -40,6 +40,23 @@ const TASKS = {
     ts: 'packages/bench/src/micro/main.ts',
     build: true,
   },
+  'bench:rate-express': {
+    about:
+      'what a rate limit adds to a request, beside express-rate-limit: bench:rate-express -- [--json FILE]',
+    ts: 'packages/bench/src/rate/express.ts',
+    build: true,
+  },
+  'bench:rate-redis': {
+    about: 'one quota over two processes, beside the peers: bench:rate-redis -- [--json FILE]',
+    ts: 'packages/bench/src/rate/redis.ts',
+    build: true,
+    programs: true,
+  },
+  bench: {
+    about: 'every bench beside the peers, one after the other: bench -- [--quick] [--save]',
+    script: 'scripts/bench.mjs',
+    programs: true,
+  },
   'bench:slow-clients': {
     about: 'what fifty slow clients leave to the others: bench:slow-clients -- [--seconds N]',
     ts: 'packages/bench/src/slow-clients/main.ts',

@@ -1,9 +1,6 @@
 // npm run -s bench:http: the limits on real sockets, under real overload, beside the bare server and the peers.
-import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { cpus } from 'node:os';
-import { dirname } from 'node:path';
 import { parseArgs } from 'node:util';
+import { provenanceLines, provenanceOf, saveReport } from '../report.js';
 import { ARMS, type Arm } from './arms.js';
 import { pinChildren } from './child.js';
 import { IDEAL_PER_SECOND, WORKLOADS, type Workload } from './handlers.js';
@@ -23,6 +20,7 @@ const USAGE = `npm run -s bench:http -- [options]     real servers under real ov
   --json FILE          figures as JSON; beside it, with the ending .txt, what was printed
   --pin                servers and clients get a core of their own each and the highest priority (Linux)
 `;
+const PEERS = ['toobusy-js', 'overload-protection', '@fastify/under-pressure'];
 const CLIENTS: readonly ClientKind[] = ['patient', 'hangUp', 'oneShot'];
 
 function usage(problem: string): never {
@@ -90,30 +88,12 @@ const lives = planOf({
 const rounds = numberOf('rounds', asked.rounds ?? (asked.quick ? '1' : '3'));
 const seconds = numberOf('seconds', asked.seconds);
 const startedMs = Date.now();
-const command = `npm run -s bench:http -- ${process.argv.slice(2).join(' ')}`.trimEnd();
-const facts = {
-  command,
-  commit: commit(),
-  date: new Date(startedMs).toISOString(),
-  versions: Object.fromEntries([
-    ['node', process.version],
-    ...['express', 'koa', 'fastify', '@nestjs/core'].map((name) => [name, versionOf(name)]),
-    ...['toobusy-js', 'overload-protection', '@fastify/under-pressure'].map((name) => [
-      name,
-      versionOf(name),
-    ]),
-  ]) as Record<string, string>,
-  machine: { cpus: cpus().length, model: cpus()[0]?.model ?? '', platform: process.platform },
-  rounds,
-  seconds,
-  deadlineMs: DEADLINE_MS,
-};
-say(`${command}\ncommit ${facts.commit}, ${facts.date}`);
-say(
-  `${Object.entries(facts.versions)
-    .map(([name, version]) => `${name} ${version}`)
-    .join(', ')}; ${facts.machine.cpus} cpus (${facts.machine.model})`,
-);
+const provenance = provenanceOf({
+  command: 'npm run -s bench:http --',
+  sources: ['packages/core/src', 'packages/node-http/src', 'packages/bench/src/http'],
+  packages: ['express', 'koa', 'fastify', '@nestjs/core', ...PEERS],
+});
+for (const line of provenanceLines(provenance)) say(line);
 say(
   `deadline ${DEADLINE_MS} ms, ${seconds} s a load, medians of ${rounds} interleaved ${rounds === 1 ? 'round' : 'rounds'}; goodput is a share of capacity, the others of what was offered\n`,
 );
@@ -168,16 +148,10 @@ say(
   `\n${marked - short} of ${marked} hold; ${((Date.now() - startedMs) / 60_000).toFixed(1)} minutes`,
 );
 if (asked.json !== undefined) {
-  mkdirSync(dirname(asked.json), { recursive: true });
-  const report = {
-    ...facts,
-    arms: ARMS,
-    capacities: result.capacities,
-    refusals: result.refusals,
-    rows: judged,
-  };
-  writeFileSync(asked.json, `${JSON.stringify(report, null, 2)}\n`);
-  writeFileSync(asked.json.replace(/(\.json)?$/, '.txt'), `${lines.join('\n')}\n`);
+  const { capacities, refusals } = result;
+  const settings = { rounds, seconds, deadlineMs: DEADLINE_MS };
+  const figures = { arms: ARMS, capacities, refusals, rows: judged };
+  saveReport(asked.json, { ...provenance, ...settings, ...figures }, lines);
 }
 process.exitCode = short > 0 ? 1 : 0;
 
@@ -217,28 +191,4 @@ function ms(value: number): string {
 
 function markText({ what, value, bound, atLeast }: Mark): string {
   return `${what} ${value.toPrecision(3)}, must be ${atLeast ? '≥' : '≤'} ${bound.toPrecision(3)}`;
-}
-
-function commit(): string {
-  try {
-    const changed = git(
-      'status',
-      '--porcelain',
-      '--',
-      'packages/core/src',
-      'packages/node-http/src',
-    );
-    return `${git('rev-parse', '--short', 'HEAD')}${changed === '' ? '' : ' and changes'}`;
-  } catch {
-    return 'unknown';
-  }
-}
-
-function git(...args: string[]): string {
-  return execFileSync('git', args, { encoding: 'utf8' }).trim();
-}
-
-function versionOf(name: string): string {
-  const file = new URL(`../../../../node_modules/${name}/package.json`, import.meta.url);
-  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
 }

@@ -1,15 +1,23 @@
 /**
  * One quota of 1000/s over two processes, each offering all of it: round trips to Redis, overshoot, cost of a call.
- * Needs the built core and redis packages, and a `redis-server` on the path:
+ * On the built packages, and a `redis-server` on the path:
  *
- *   npm run build && node --import tsx packages/bench/src/rate/redis.ts [--json]
+ *   npm run -s bench:rate-redis -- [--json FILE]
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createServer } from 'node:net';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
 import { Redis } from 'ioredis';
+import { holds, markLines, provenanceLines, provenanceOf, saveReport } from '../report.js';
 
+const { values } = parseArgs({ options: { json: { type: 'string' } } });
+const provenance = provenanceOf({
+  command: 'npm run -s bench:rate-redis --',
+  sources: ['packages/core/src', 'packages/redis/src'],
+  packages: ['ioredis', 'rate-limiter-flexible', 'rate-limit-redis'],
+});
 const ARMS = [
   'elimit',
   'elimit without leases',
@@ -63,14 +71,15 @@ server.stdin.end();
 
 const [ours, , ...peers] = rows as [Row, Row, ...Row[]];
 const leastTrips = Math.min(...peers.map(({ roundTripsPerCall }) => roundTripsPerCall));
-const ratios = {
-  'fewer round trips than the best peer (must hold 20)': leastTrips / ours.roundTripsPerCall,
-  'granted ÷ (burst + rate × time) (must hold 1.1)': ours.grantedRatio,
+const marks = {
+  'fewer round trips than the best peer': { ratio: leastTrips / ours.roundTripsPerCall, least: 20 },
+  'granted ÷ (burst + rate × time)': { ratio: ours.grantedRatio, most: 1.1 },
 };
-if (process.argv.includes('--json')) console.log(JSON.stringify({ rows, ratios }, null, 2));
-else {
-  console.log(`${''.padEnd(24)} trips/call  granted  of allowed   p50 us   p99 us  cpu us/call`);
-  for (const row of rows) {
+const printed = [
+  ...provenanceLines(provenance),
+  '',
+  `${''.padEnd(24)} trips/call  granted  of allowed   p50 us   p99 us  cpu us/call`,
+  ...rows.map((row) => {
     const cells = [
       row.roundTripsPerCall.toFixed(4).padStart(10),
       `${row.granted}`.padStart(8),
@@ -79,10 +88,13 @@ else {
       row.p99Us.toFixed(0).padStart(8),
       row.cpuUsPerCall.toFixed(0).padStart(12),
     ];
-    console.log(`${row.arm.padEnd(24)} ${cells.join(' ')}`);
-  }
-  for (const [name, ratio] of Object.entries(ratios)) console.log(`${name}: ${ratio.toFixed(2)}`);
-}
+    return `${row.arm.padEnd(24)} ${cells.join(' ')}`;
+  }),
+  ...markLines(marks),
+];
+console.log(printed.join('\n'));
+if (values.json !== undefined) saveReport(values.json, { ...provenance, rows, marks }, printed);
+process.exitCode = Object.values(marks).every(holds) ? 0 : 1;
 
 async function run(arm: string): Promise<Row> {
   await client.flushall();
