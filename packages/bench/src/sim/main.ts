@@ -9,22 +9,27 @@ import { drawCurves } from './curves.js';
 import { handedFiles } from './handed.js';
 import { armOf, Lab, type LabFile, nameOf, type Row, STARTS } from './lab.js';
 import { Pool } from './pool.js';
-import { linesOf, tableOf } from './report.js';
+import { linesOf, shortLinesOf, tableOf } from './report.js';
 import { readScenario } from './scenario.js';
 import { variants } from './variants.js';
+import { variationsOf } from './vary.js';
 
-const USAGE = `lab [FILE.json…] [--arm NAME]… [--seeds N] [--starts] [--variants SEED] [--json OUT] [--svg DIR] [--quick]
+const USAGE = `lab [FILE.json…] [--arm NAME]… [--seeds N] [--starts] [--variants SEED] [--vary N] [--seed S] [--json OUT] [--svg DIR] [--quick]
   without files: the whole matrix, every arm, the start values and the negative controls
   --arm NAME      ${ARMS.join(', ')} or all; auto if files are given
   --seeds N       seeds per window, of which the median is judged (5)
   --starts        other limits at the start too, when files are given
   --variants S    scenarios of the same kinds with other numbers, drawn with this seed
+  --vary N        each file N times with other numbers; of the handed files, those of less than fifteen minutes
+  --seed S        what the numbers of --vary are drawn with (1)
   --json OUT      all figures; a text table beside it, in OUT with .txt
   --svg DIR       goodput, p99 and refusals against offered load, every arm
   --quick         the regression test of CI: auto on all but the longest files`;
 
 /** Files of more than so many seconds are left out of the quick run. */
 const QUICK_S = 500;
+/** Files of more than so many seconds are not varied. */
+const VARIED_S = 900;
 
 async function main(): Promise<number> {
   const { values, positionals } = parseArgs({
@@ -34,6 +39,8 @@ async function main(): Promise<number> {
       seeds: { type: 'string' },
       starts: { type: 'boolean' },
       variants: { type: 'string' },
+      vary: { type: 'string' },
+      seed: { type: 'string' },
       json: { type: 'string' },
       svg: { type: 'string' },
       quick: { type: 'boolean' },
@@ -46,8 +53,10 @@ async function main(): Promise<number> {
   }
   const quick = values.quick === true;
   const seeds = wholeNumber('--seeds', values.seeds ?? '5');
-  const matrix = positionals.length === 0 && values.variants === undefined;
-  const files = filesOf(positionals, values.variants, quick);
+  const varies = values.variants !== undefined || values.vary !== undefined;
+  const matrix = positionals.length === 0 && !varies;
+  const given = filesOf(positionals, values.variants, quick);
+  const files = values.vary === undefined ? given : varied(given, values.vary, values.seed ?? '1');
   const named = values.arm?.flatMap((name) => (name === 'all' ? [...ARMS] : [armOf(name)]));
   const arms: readonly ArmName[] = named ?? (matrix && !quick ? ARMS : ['auto']);
   const started = Date.now();
@@ -64,6 +73,7 @@ async function main(): Promise<number> {
     const short = [...rows, ...startRows].filter(
       (row) => row.arm === 'auto' && row.verdicts.some((one) => !one.ok),
     );
+    if (varies) console.log(`\n${shortLinesOf(short).join('\n')}`);
     if (arms.length > 1) console.log(`\n${tableOf(rows, arms)}`);
     const windows = count(rows) + count(startRows);
     const summary = `auto: ${countShort(rows)} of ${count(rows)} windows short${withStarts ? `; from other start values ${countShort(startRows)} of ${count(startRows)}` : ''}${wrong.length > 0 ? `; ${wrong.length} controls wrong` : ''}`;
@@ -93,6 +103,19 @@ function filesOf(
   const files = paths.length > 0 ? paths : handedFiles();
   const read = files.map((file) => ({ file, scenario: readScenario(file) }));
   return quick ? read.filter(({ scenario }) => scenario.durationS <= QUICK_S) : read;
+}
+
+function varied(files: readonly LabFile[], times: string, seed: string): LabFile[] {
+  const count = wholeNumber('--vary', times);
+  const drawnWith = wholeNumber('--seed', seed);
+  return files
+    .filter(({ scenario }) => scenario.durationS <= VARIED_S)
+    .flatMap(({ file, scenario }) =>
+      variationsOf(scenario, count, drawnWith).map((one, i) => ({
+        file: `${nameOf(file)}~${drawnWith}.${i}`,
+        scenario: one,
+      })),
+    );
 }
 
 function print(row: Row): void {

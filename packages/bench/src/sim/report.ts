@@ -20,6 +20,26 @@ export function linesOf(row: Row): string[] {
   });
 }
 
+/** What is short, the worst first: by what share of its bound a mark is missed, or of what a goodput may lose. */
+export function shortLinesOf(rows: readonly Row[]): string[] {
+  return rows
+    .flatMap((row) =>
+      row.verdicts
+        .filter(({ ok }) => !ok)
+        .map((verdict) => ({
+          missed: Math.max(...verdict.marks.map(missedOf)),
+          line: linesOf({ ...row, verdicts: [verdict] })[0] as string,
+        })),
+    )
+    .toSorted((a, b) => b.missed - a.missed)
+    .map(({ missed, line }) => `${(100 * missed).toFixed(0).padStart(4)} %  ${line}`);
+}
+
+function missedOf({ value, bound, atLeast }: Verdict['marks'][number]): number {
+  if (Number.isNaN(value)) return 1;
+  return atLeast ? (bound - value) / Math.max(0.01, 1 - bound) : (value - bound) / bound;
+}
+
 /** What is not marked but good to know. */
 function restOf(verdict: Verdict): string {
   const marked = new Set(verdict.marks.map((mark) => mark.what));

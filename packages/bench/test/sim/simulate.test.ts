@@ -1,6 +1,6 @@
 import type { Random } from '@elimit/core';
 import { seededRandom } from '@elimit/testkit';
-import { expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import type { Admission } from '../../src/sim/admission.js';
 import { drawFrom, meanUs } from '../../src/sim/distribution.js';
 import { EventQueue } from '../../src/sim/event-queue.js';
@@ -9,6 +9,7 @@ import { meanOfSmaller, OverTime } from '../../src/sim/over-time.js';
 import { parseScenario, type Scenario } from '../../src/sim/scenario.js';
 import { simulate } from '../../src/sim/simulate.js';
 import { variants } from '../../src/sim/variants.js';
+import { variationsOf } from '../../src/sim/vary.js';
 
 const base = {
   format: 1,
@@ -253,6 +254,56 @@ it('variants are scenarios, and the same ones for a seed', () => {
   expect(variants(3)).toEqual(variants(3));
   expect(variants(3)).not.toEqual(variants(4));
   for (const one of variants(3)) expect(() => parseScenario(one, one.name)).not.toThrow();
+});
+
+describe('variations of a scenario', () => {
+  const story = scenario({
+    capacity: 1600,
+    rate: {
+      steps: [
+        [0, 800],
+        [30, 4800],
+      ],
+    },
+    durationS: 50,
+    measureS: [
+      [30, 32],
+      [32, 50],
+    ],
+    stages: [
+      { kind: 'servers', count: 4, serviceMs: { dist: 'exp', mean: 2.5 } },
+      { kind: 'delay', serviceMs: { dist: 'fixed', mean: 40 } },
+    ],
+    expect: [{ measure: 1, goodputMin: 0.985, p99Max: 72 }],
+  });
+  const told = variationsOf(story, 20, 1);
+
+  it('are scenarios, and the same ones for a seed', () => {
+    for (const one of told)
+      expect(() => parseScenario(JSON.parse(JSON.stringify(one)))).not.toThrow();
+    expect(variationsOf(story, 20, 1)).toEqual(told);
+    expect(variationsOf(story, 20, 2)).not.toEqual(told);
+  });
+
+  it('keep what the story is about: loads as shares of what the servers can do, marks, the step and what follows it', () => {
+    for (const one of told) {
+      const [servers, delay] = one.stages as unknown as [
+        { count: number; serviceMs: { mean: number } },
+        { serviceMs: { mean: number } },
+      ];
+      expect(one.capacity).toBeCloseTo((1000 * servers.count) / servers.serviceMs.mean, 0);
+      const { steps } = one.rate as { steps: [number, number][] };
+      const [[, before], [atS, after]] = steps as [[number, number], [number, number]];
+      expect(before / (one.capacity as number)).toBeLessThanOrEqual(0.5001);
+      expect(after / (one.capacity as number)).toBeGreaterThanOrEqual(2.499); // 1 + 2 × 0.75
+      expect(one.measureS[0]?.[0]).toBe(atS);
+      expect(one.measureS[0]?.[1]).toBeGreaterThanOrEqual(atS + 1.99);
+      expect(one.measureS[1]?.[1]).toBe(one.durationS);
+      expect(one.expect[0]?.goodputMin).toBe(0.985);
+      const noLoadMs = servers.serviceMs.mean + delay.serviceMs.mean;
+      expect(one.expect[0]?.p99Max).toBeGreaterThan(noLoadMs);
+    }
+  });
 });
 
 it('the median of an even number is the mean of the two in the middle', () => {
