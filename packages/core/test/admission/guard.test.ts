@@ -148,6 +148,26 @@ describe('a guard', () => {
     expect(age()).toBe(0);
   });
 
+  it('knows it among many calls, whose places are used again', () => {
+    const { guard, clock } = make();
+    const ages = () => guard.snapshot().oldestInflightMs;
+    const held = new Map<number, Permit>();
+    for (let round = 0; round < 3; round++) {
+      for (let i = 0; i < 100; i++) {
+        held.set(round * 100 + i, admitted(guard.tryAcquire()));
+        clock.advance(1_000);
+      }
+      expect(ages()).toBe(100);
+      // from the middle on, then the other half: the one that came first stays longest
+      for (let i = 50; i < 100; i++) held.get(round * 100 + i)?.release('success');
+      expect(ages()).toBe(100);
+      for (let i = 0; i < 49; i++) held.get(round * 100 + i)?.release('success');
+      expect(ages()).toBe(51); // the 50th came 49 ms after the first
+      held.get(round * 100 + 49)?.release('success');
+      expect(ages()).toBe(0);
+    }
+  });
+
   it('gives the rate of finished calls over the last seconds', () => {
     const { guard, clock } = make();
     for (let i = 0; i < 100; i++) {
