@@ -1,5 +1,6 @@
 import { type ProxyTrust, type RateLimitOptions, RequestRateLimit } from '@elimit/node-http';
 import type { Request, RequestHandler, Response } from 'express';
+import { keepRequestShapes } from './request-keys.js';
 
 /** Middleware that also lets its limiter be reached. */
 export interface RateLimitHandler extends RequestHandler {
@@ -24,6 +25,7 @@ export function rateLimit(
     addressOf: (req) => (req as Request).ip,
     trustOf: (req) => trustOf(req as Request),
   });
+  keepRequestShapes();
   const { limiter } = limited;
   const middleware: RequestHandler = function rateLimitRequests(req, res, next) {
     limited.handle(req, res, next, req, res);

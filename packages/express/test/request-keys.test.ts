@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { Express } from 'express';
-import { limit, protect } from '../src/index.js';
+import { limit, protect, rateLimit } from '../src/index.js';
 import { EXPRESS } from './harness.js';
 
 const servers: Server[] = [];
@@ -54,6 +54,10 @@ describe.each(EXPRESS)('express $version', ({ version, express }) => {
 
   it.each([
     { by: 'limit', arrange: (app: Express) => void app.use(limit('auto', { registry: false })) },
+    {
+      by: 'rateLimit',
+      arrange: (app: Express) => void app.use(rateLimit({ rate: 9, registry: false })),
+    },
     {
       by: 'protect',
       arrange: (_: Express, server: Server) => void protect(server, { registry: false }),

@@ -27,6 +27,7 @@ import {
   resolveRateLimit,
 } from './rate-limit-options.js';
 import { type ProxyTrust, RateWarnings } from './rate-limit-warnings.js';
+import { giveEarly, type KeyGiver } from './request-keys.js';
 import { writeRejection } from './write-rejection.js';
 
 /** What a framework adds to a {@link RequestRateLimit}. */
@@ -48,7 +49,25 @@ export interface RateVerdict {
 /** Limits that have counted a request already, on the request itself. */
 const COUNTED = Symbol('elimit.rateLimits');
 interface Counted {
-  [COUNTED]?: object[];
+  [COUNTED]?: object[] | undefined;
+}
+
+function giveCounted(req: IncomingMessage & Counted): void {
+  req[COUNTED] = undefined;
+}
+
+/** For `giveEarly`, one for each name under which some limit leaves its figures. */
+const infoGivers = new Map<string, KeyGiver>();
+
+function infoGiver(name: string): KeyGiver {
+  let giver = infoGivers.get(name);
+  if (giver === undefined) {
+    giver = (req) => {
+      if (!(name in req)) (req as unknown as Record<string, unknown>)[name] = undefined;
+    };
+    infoGivers.set(name, giver);
+  }
+  return giver;
 }
 
 const PASSED: RateVerdict = { granted: true };
@@ -78,7 +97,11 @@ export class RequestRateLimit<Call extends RateCall = [IncomingMessage, ServerRe
   constructor(options: RateLimitOptions<Call>, adapter: RateLimitAdapter) {
     this.#resolved = resolveRateLimit(options);
     this.#adapter = adapter;
-    const { validate, onEvent, limiter } = this.#resolved;
+    const { validate, onEvent, limiter, requestPropertyName } = this.#resolved;
+    giveEarly(giveCounted);
+    if (requestPropertyName !== undefined && adapter.stateOf === undefined) {
+      giveEarly(infoGiver(requestPropertyName));
+    }
     this.#warnings = validate ? new RateWarnings(limiter.name, onEvent) : undefined;
   }
 
