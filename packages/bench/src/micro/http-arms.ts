@@ -24,7 +24,10 @@ export interface HttpCosts {
   readonly grown: readonly { readonly requests: number; readonly bytes: number }[];
 }
 
-const WARM_UP = 4000;
+/** Until the compiler is done with most of it: its time is the process's, too. */
+const WARM_UP = 12_000;
+/** After a change of the number of connections. */
+const SETTLE = 500;
 /** Until then the compiler allots more than requests could. */
 const GROWTH_WARM_UP = 30_000;
 /** Of two lengths: what grows with requests shows in both, what is allotted once fades. */
@@ -53,11 +56,12 @@ export async function measureHttp(rounds: number, requests: number): Promise<Htt
   };
 
   try {
+    for (const { name, port } of servers) await drive(name, port, 16, WARM_UP);
     const cpuUs: Record<string, Record<HttpArm, number[]>> = {};
     for (const connections of CONNECTIONS) {
       const figures = Object.fromEntries(HTTP_ARMS.map((name) => [name, [] as number[]]));
       cpuUs[connections] = figures as Record<HttpArm, number[]>;
-      for (const { name, port } of servers) await drive(name, port, connections, WARM_UP);
+      for (const { name, port } of servers) await drive(name, port, connections, SETTLE);
       for (let round = 0; round < rounds; round++) {
         for (const { name, child, port } of servers) {
           const before = await used(child, false);

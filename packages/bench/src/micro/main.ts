@@ -4,14 +4,10 @@
  * Every figure is processor time; what must hold are ratios of figures that stand next to each other in one round.
  * `docs/bench-micro.md` says how to read it. Exits with 1 if a row is short.
  */
-import { execFileSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
-import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
+import { provenanceLines, provenanceOf, saveReport } from '../report.js';
 import { BREAKER, type CallCosts, GUARD, measureCalls, RATE } from './call-arms.js';
 import { CONNECTIONS, HTTP_ARMS, measureHttp } from './http-arms.js';
-
-const ROOT = new URL('../../../../', import.meta.url);
 
 interface Row {
   readonly name: string;
@@ -102,10 +98,20 @@ for (const { requests, bytes } of http.grown) {
 
 const judged = rows.filter(({ mustHold }) => mustHold !== null);
 const short = judged.filter((each) => !holds(each));
-const command = ['npm run bench:micro --', ...process.argv.slice(2)].join(' ');
+const provenance = provenanceOf({
+  command: 'npm run bench:micro --',
+  sources: ['core', 'node-http', 'express', 'bench/src/micro'].map((path) => `packages/${path}`),
+  packages: [
+    'cockatiel',
+    'opossum',
+    'express',
+    'express-rate-limit',
+    'rate-limiter-flexible',
+    '@nestjs/throttler',
+  ],
+});
 const lines = [
-  command,
-  `commit ${commit()}, node ${process.version}, ${cpus().length} × ${cpus()[0]?.model}`,
+  ...provenanceLines(provenance),
   '',
   `${''.padEnd(76)}  median  least   most  must hold`,
   ...rows.map(line),
@@ -127,19 +133,7 @@ const lines = [
 ];
 console.log(lines.join('\n'));
 if (values.json !== undefined) {
-  const report = {
-    command,
-    commit: commit(),
-    versions: versions(),
-    rounds,
-    rows,
-    guard,
-    breaker,
-    rate,
-    http,
-  };
-  writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
-  writeFileSync(values.json.replace(/(\.json)?$/, '.txt'), `${lines.join('\n')}\n`);
+  saveReport(values.json, { ...provenance, rounds, rows, guard, breaker, rate, http }, lines);
 }
 process.exitCode = short.length > 0 ? 1 : 0;
 
@@ -214,34 +208,4 @@ function absolute(title: string, figures: Readonly<Record<string, number>>): str
 
 function shown(figure: number): string {
   return Math.abs(figure) < 10 ? figure.toFixed(2) : figure.toFixed(0);
-}
-
-/** What was measured, and whether the packages had changes that are in no commit. */
-function commit(): string {
-  const changed = git('status', '--porcelain', '--', 'packages').trim() !== '';
-  return git('rev-parse', '--short', 'HEAD').trim() + (changed ? ' with changes' : '');
-}
-
-function git(...args: string[]): string {
-  return execFileSync('git', args, { cwd: ROOT, encoding: 'utf8' });
-}
-
-function versions(): Record<string, string> {
-  const names = [
-    'cockatiel',
-    'opossum',
-    'express',
-    'express-rate-limit',
-    'rate-limiter-flexible',
-    '@nestjs/throttler',
-  ];
-  return {
-    node: process.version,
-    ...Object.fromEntries(names.map((name) => [name, versionOf(name)])),
-  };
-}
-
-function versionOf(name: string): string {
-  const file = new URL(`node_modules/${name}/package.json`, ROOT);
-  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
 }
