@@ -309,13 +309,13 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
   /**
    * How many calls may wait. A count, since a queue longer than K is about as rare as load ^ K however many servers
    * there are; bounded in time for slow services. Fewer while calls are refused, since lasting overload needs no room for
-   * bursts: up to 57 % of the count, 75 % of what time allows. The root covers the scatter of the calls being worked on.
+   * bursts: up to 57 % of the count, 65 % of what time allows. The root covers the scatter of the calls being worked on.
    */
   #allowance(capacity: number): number {
     const { queueSize, queueMs } = this.#settings;
     const relief = Math.min(1, this.#pressure / 0.25);
     const places = queueSize * (1 - 0.57 * relief);
-    const inTime = (4 + capacity * queueMs * 1000) * (1 - 0.75 * relief);
+    const inTime = (4 + capacity * queueMs * 1000) * (1 - 0.65 * relief);
     return Math.min(places, inTime) + 0.85 * Math.sqrt(capacity * this.#workUs);
   }
 
