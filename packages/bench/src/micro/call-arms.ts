@@ -17,6 +17,9 @@ export const GUARD = {
   flags: ['--expose-gc', '--max-semi-space-size=128', '--min-semi-space-size=128'],
   arms: [
     'clock',
+    'clock: performance.now',
+    'clock: Date.now',
+    'clock: hrtime.bigint',
     'bulkhead',
     'guard auto',
     'guard auto, arrivedUs',

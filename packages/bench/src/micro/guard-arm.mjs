@@ -29,6 +29,15 @@ const alone = (guard) => () => {
 
 const arms = {
   clock: () => ({ plain: () => systemClock.nowUs() }),
+  'clock: performance.now': () => {
+    const now = performance.now.bind(performance);
+    return { plain: () => Math.trunc(now() * 1000) };
+  },
+  'clock: Date.now': () => ({ plain: () => Date.now() }),
+  'clock: hrtime.bigint': () => {
+    const { bigint } = process.hrtime;
+    return { plain: () => Number(bigint()) };
+  },
   bulkhead: () => {
     const policy = bulkhead(100, 0);
     for (let i = 0; i < 8; i++) void policy.execute(() => new Promise(() => {}));
