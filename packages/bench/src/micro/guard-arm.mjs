@@ -35,8 +35,8 @@ const arms = {
   },
   'clock: Date.now': () => ({ plain: () => Date.now() }),
   'clock: hrtime.bigint': () => {
-    const { bigint } = process.hrtime;
-    return { plain: () => Number(bigint()) };
+    const { hrtime } = process;
+    return { plain: () => Number(hrtime.bigint()) };
   },
   bulkhead: () => {
     const policy = bulkhead(100, 0);
