@@ -64,8 +64,8 @@ export function vary(scenario: Scenario, random: Random): Scenario {
     rate,
     deadlineMs:
       typeof scenario.deadlineMs === 'number'
-        ? round(scenario.deadlineMs * deadline)
-        : scenario.deadlineMs.map(({ ms, share }) => ({ ms: round(ms * deadline), share })),
+        ? Math.round(scenario.deadlineMs * deadline)
+        : scenario.deadlineMs.map(({ ms, share }) => ({ ms: Math.round(ms * deadline), share })),
     ...(scenario.degrade && {
       degrade: { ...scenario.degrade, above: kneeOf(scenario, stages, faster) },
     }),

@@ -313,7 +313,7 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
    */
   #allowance(capacity: number): number {
     const { queueSize, queueMs } = this.#settings;
-    const relief = Math.min(1, this.#pressure / 0.25);
+    const relief = Math.min(1, this.#pressure / 0.24);
     const places = queueSize * (1 - 0.57 * relief);
     const inTime = (4 + capacity * queueMs * 1000) * (1 - 0.65 * relief);
     return Math.min(places, inTime) + 0.85 * Math.sqrt(capacity * this.#workUs);
@@ -564,10 +564,11 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     this.#trust = TRUSTED;
     this.#provenCapacity = this.#capacity;
     this.#provenUs = nowUs;
-    // a trial may cost a fifth of the throughput for a fortieth of the time
+    // a trial may cost a fifth of the throughput for a fortieth of the time; for a tenth, while little is known
     const { remeasureIntervalMs } = this.#settings;
     const leastUs = remeasureIntervalMs * 1000 * this.#patience;
-    const pauseUs = Math.max(leastUs, 40 * (nowUs - this.#triedSinceUs));
+    const costUs = Math.min(1, this.#patience) * 40 * (nowUs - this.#triedSinceUs);
+    const pauseUs = Math.max(leastUs, costUs);
     this.#remeasureAtUs = nowUs + pauseUs * (0.75 + 0.5 * this.#random());
     this.#limit = this.#returnTo;
     this.#moveTo(Math.min(4 * this.#limit, this.#target()), nowUs);
