@@ -170,7 +170,7 @@ function kneeOf({ degrade }: Scenario, stages: readonly Stage[], faster: number)
 
 function leastCount(stages: readonly Stage[]): number {
   const counts = stages.flatMap(({ count }) => (count === undefined ? [] : [lowest(count)]));
-  return Math.max(1, Math.min(...counts));
+  return counts.length === 0 ? 1 : Math.max(1, Math.min(...counts));
 }
 
 function lowest(spec: OverTimeSpec): number {

@@ -285,6 +285,11 @@ describe('variations of a scenario', () => {
     expect(variationsOf(story, 20, 2)).not.toEqual(told);
   });
 
+  it('of a service without servers are scenarios too', () => {
+    const [one] = variationsOf({ ...story, stages: story.stages.slice(1) }, 1, 1);
+    expect(() => parseScenario(JSON.parse(JSON.stringify(one)))).not.toThrow();
+  });
+
   it('keep what the story is about: loads as shares of what the servers can do, marks, the step and what follows it', () => {
     for (const one of told) {
       const [servers, delay] = one.stages as unknown as [
