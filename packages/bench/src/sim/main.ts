@@ -11,15 +11,13 @@ import { armOf, Lab, type LabFile, nameOf, type Row, STARTS } from './lab.js';
 import { Pool } from './pool.js';
 import { linesOf, shortLinesOf, tableOf } from './report.js';
 import { readScenario } from './scenario.js';
-import { variants } from './variants.js';
 import { variationsOf } from './vary.js';
 
-const USAGE = `lab [FILE.json…] [--arm NAME]… [--seeds N] [--starts] [--variants SEED] [--vary N] [--seed S] [--json OUT] [--svg DIR] [--quick]
+const USAGE = `lab [FILE.json…] [--arm NAME]… [--seeds N] [--starts] [--vary N] [--seed S] [--json OUT] [--svg DIR] [--quick]
   without files: the whole matrix, every arm, the start values and the negative controls
   --arm NAME      ${ARMS.join(', ')} or all; auto if files are given
   --seeds N       seeds per window, of which the median is judged (5)
   --starts        other limits at the start too, when files are given
-  --variants S    scenarios of the same kinds with other numbers, drawn with this seed
   --vary N        each file N times with other numbers; of the handed files, those of less than fifteen minutes
   --seed S        what the numbers of --vary are drawn with (1)
   --json OUT      all figures; a text table beside it, in OUT with .txt
@@ -38,7 +36,6 @@ async function main(): Promise<number> {
       arm: { type: 'string', multiple: true },
       seeds: { type: 'string' },
       starts: { type: 'boolean' },
-      variants: { type: 'string' },
       vary: { type: 'string' },
       seed: { type: 'string' },
       json: { type: 'string' },
@@ -53,9 +50,9 @@ async function main(): Promise<number> {
   }
   const quick = values.quick === true;
   const seeds = wholeNumber('--seeds', values.seeds ?? '5');
-  const varies = values.variants !== undefined || values.vary !== undefined;
+  const varies = values.vary !== undefined;
   const matrix = positionals.length === 0 && !varies;
-  const given = filesOf(positionals, values.variants, quick);
+  const given = filesOf(positionals, quick);
   const files = values.vary === undefined ? given : varied(given, values.vary, values.seed ?? '1');
   const named = values.arm?.flatMap((name) => (name === 'all' ? [...ARMS] : [armOf(name)]));
   const arms: readonly ArmName[] = named ?? (matrix && !quick ? ARMS : ['auto']);
@@ -89,17 +86,7 @@ async function main(): Promise<number> {
   }
 }
 
-function filesOf(
-  paths: readonly string[],
-  variantSeed: string | undefined,
-  quick: boolean,
-): LabFile[] {
-  if (variantSeed !== undefined) {
-    return variants(wholeNumber('--variants', variantSeed)).map((scenario, i) => ({
-      file: `${String(scenario.row).padStart(2, '0')}-${i}-${scenario.name.replaceAll(/[ .]/g, '-')}`,
-      scenario,
-    }));
-  }
+function filesOf(paths: readonly string[], quick: boolean): LabFile[] {
   const files = paths.length > 0 ? paths : handedFiles();
   const read = files.map((file) => ({ file, scenario: readScenario(file) }));
   return quick ? read.filter(({ scenario }) => scenario.durationS <= QUICK_S) : read;

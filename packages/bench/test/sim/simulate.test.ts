@@ -8,7 +8,6 @@ import { median } from '../../src/sim/judge.js';
 import { meanOfSmaller, OverTime } from '../../src/sim/over-time.js';
 import { parseScenario, type Scenario } from '../../src/sim/scenario.js';
 import { simulate } from '../../src/sim/simulate.js';
-import { variants } from '../../src/sim/variants.js';
 import { variationsOf } from '../../src/sim/vary.js';
 
 const base = {
@@ -248,12 +247,6 @@ it.each<{ it: string; changes: object; says: RegExp }>([
 ])('refuses $it, and says what would be right', ({ changes, says }) => {
   const value = JSON.parse(JSON.stringify({ ...base, ...changes })) as unknown;
   expect(() => parseScenario(value)).toThrow(says);
-});
-
-it('variants are scenarios, and the same ones for a seed', () => {
-  expect(variants(3)).toEqual(variants(3));
-  expect(variants(3)).not.toEqual(variants(4));
-  for (const one of variants(3)) expect(() => parseScenario(one, one.name)).not.toThrow();
 });
 
 describe('variations of a scenario', () => {
