@@ -1,7 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
-import { dirname } from 'node:path';
+import { basename, dirname, relative, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 /** What a reader needs to judge a figure, or to take it again. */
 export interface Provenance {
@@ -29,7 +30,7 @@ const ROOT = new URL('../../../', import.meta.url);
 /** Where and of what the figures of this process are taken. */
 export function provenanceOf({ command, sources, packages }: ProvenanceOptions): Provenance {
   return {
-    command: [command, ...process.argv.slice(2)].join(' '),
+    command: [command, ...process.argv.slice(2).map(withoutPlace)].join(' '),
     commit: git('rev-parse', '--short', 'HEAD'),
     uncommitted: git('status', '--porcelain', '--', ...sources) !== '',
     date: new Date().toISOString(),
@@ -82,9 +83,20 @@ export function markLines(marks: Readonly<Record<string, RatioMark>>): string[] 
   });
 }
 
+/** A path as anybody could type it who has a clone: where this one stands is nobody's business. */
+function withoutPlace(arg: string): string {
+  if (!arg.includes('/')) return arg;
+  const inside = relative(fileURLToPath(ROOT), resolve(arg));
+  return inside.startsWith('..') ? basename(arg) : inside;
+}
+
 function git(...args: string[]): string {
   try {
-    return execFileSync('git', args, { cwd: ROOT, encoding: 'utf8' }).trim();
+    return execFileSync('git', args, {
+      cwd: ROOT,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    }).trim();
   } catch {
     return 'unknown'; // not a clone
   }
