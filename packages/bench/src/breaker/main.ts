@@ -7,10 +7,8 @@
  * on; FILE gets the report, and the same name with `.txt` what is printed. Exits 1 if a row is worse than a peer's
  * documented settings.
  */
-import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
 import { parseArgs } from 'node:util';
+import { provenanceLines, provenanceOf, saveReport } from '../report.js';
 import { ARMS } from './arms.js';
 import { type Scenario, scenarios } from './scenarios.js';
 import { type Figures, mean, simulate } from './simulate.js';
@@ -46,25 +44,17 @@ interface Row {
   readonly against: Readonly<Record<string, { better: string[]; worse: string[] }>>;
 }
 
-const command = `npm run -s lab:breaker -- ${process.argv.slice(2).join(' ')}`.trim();
-const commit = git('rev-parse', '--short', 'HEAD');
-/** What has a say in the figures; paths from the root of the repository. */
-const OURS = [
-  ':/packages/core/src/breaker',
-  ':/packages/core/src/admission/circuit-breaker.ts',
-  ':/packages/bench/src/breaker',
-];
-const uncommitted = git('status', '--porcelain', '--', ...OURS) !== '';
-const versions = {
-  node: process.version,
-  opossum: versionOf('opossum'),
-  cockatiel: versionOf('cockatiel'),
-};
+const provenance = provenanceOf({
+  command: 'npm run -s lab:breaker --',
+  sources: [
+    'packages/core/src/breaker',
+    'packages/core/src/admission/circuit-breaker.ts',
+    'packages/bench/src/breaker',
+  ],
+  packages: YARDSTICKS,
+});
 const printed: string[] = [];
-say(command);
-say(
-  `commit ${commit}${uncommitted ? ' and changes' : ''}; ${list(Object.entries(versions).map((each) => each.join(' ')))}`,
-);
+for (const line of provenanceLines(provenance)) say(line);
 
 const rows: Row[] = [];
 for (const name of chosen) {
@@ -99,19 +89,8 @@ for (const row of behind) {
   }
 }
 if (values.json !== undefined) {
-  mkdirSync(dirname(values.json), { recursive: true });
-  const report = {
-    command,
-    commit,
-    uncommitted,
-    versions,
-    seeds,
-    firstSeed,
-    arms: Object.fromEntries(ARMS.map(({ name, settings }) => [name, settings])),
-    rows,
-  };
-  writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
-  writeFileSync(values.json.replace(/(\.json)?$/, '.txt'), `${printed.join('\n')}\n`);
+  const arms = Object.fromEntries(ARMS.map(({ name, settings }) => [name, settings]));
+  saveReport(values.json, { ...provenance, seeds, firstSeed, arms, rows }, printed);
 }
 process.exitCode = behind.length > 0 ? 1 : 0;
 
@@ -159,10 +138,6 @@ function say(line: string): void {
   console.log(line);
 }
 
-function git(...args: string[]): string {
-  return execFileSync('git', args, { encoding: 'utf8' }).trim();
-}
-
 function list(keys: readonly string[]): string {
   return keys.length === 0 ? 'none' : keys.join(' ');
 }
@@ -173,9 +148,4 @@ function shown(ms: number | null): string {
 
 function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, each) => total + each, 0);
-}
-
-function versionOf(name: string): string {
-  const file = new URL(`../../../../node_modules/${name}/package.json`, import.meta.url);
-  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
 }

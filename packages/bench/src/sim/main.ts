@@ -1,9 +1,7 @@
 // The simulated lab. Without files: the whole matrix. `docs/lab.md` says how to read it.
-import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { dirname } from 'node:path';
 import { parseArgs } from 'node:util';
+import { provenanceLines, provenanceOf, saveReport } from '../report.js';
 import { ARMS, type ArmName } from './arms.js';
 import { drawCurves } from './curves.js';
 import { handedFiles } from './handed.js';
@@ -126,53 +124,23 @@ function save(
   arms: readonly string[],
   summary: string,
 ): void {
-  const about = {
-    command: `npm run -s lab -- ${process.argv
-      .slice(2)
-      .map((arg) => (arg.includes('/') ? nameOf(arg) : arg))
-      .join(' ')}`,
-    commit: git('rev-parse', '--short', 'HEAD'),
-    uncommitted:
-      git(
-        'status',
-        '--porcelain',
-        '--',
-        'packages/core/src/limiter',
-        'packages/core/src/sampling',
-        'packages/bench/src/sim',
-      ) !== '',
-    core: (
-      JSON.parse(readFileSync(new URL('../../../core/package.json', import.meta.url), 'utf8')) as {
-        version: string;
-      }
-    ).version,
-    node: process.version,
-    cpus: availableParallelism(),
-  };
-  mkdirSync(dirname(path), { recursive: true });
-  writeFileSync(
-    path,
-    `${JSON.stringify({ about, summary, rows, starts, controls: { wrong } }, null, 1)}\n`,
-  );
-  const head = Object.entries(about).map(([key, value]) => `${key}: ${value}`);
+  const provenance = provenanceOf({
+    command: 'npm run -s lab --',
+    sources: ['packages/core/src/limiter', 'packages/core/src/sampling', 'packages/bench/src/sim'],
+    packages: ['@elimit/core'],
+  });
   const lines = [...rows, ...starts].filter((row) => row.arm === 'auto').flatMap(linesOf);
   const table = arms.length > 1 ? [tableOf(rows, arms), ''] : [];
-  const controls = wrong.length > 0 ? wrong.map((line) => `WRONG ${line}`) : [];
-  writeFileSync(
-    path.replace(/(\.json)?$/, '.txt'),
-    [...head, '', summary, ...controls, '', ...table, ...lines, ''].join('\n'),
-  );
-}
-
-function git(...args: string[]): string {
-  try {
-    return execFileSync('git', args, {
-      encoding: 'utf8',
-      stdio: ['ignore', 'pipe', 'ignore'],
-    }).trim();
-  } catch {
-    return 'unknown';
-  }
+  const controls = wrong.map((line) => `WRONG ${line}`);
+  saveReport(path, { ...provenance, summary, rows, starts, controls: { wrong } }, [
+    ...provenanceLines(provenance),
+    '',
+    summary,
+    ...controls,
+    '',
+    ...table,
+    ...lines,
+  ]);
 }
 
 function wholeNumber(name: string, text: string): number {

@@ -1,9 +1,6 @@
 // npm run -s bench:two-sides -- [--quick] [--out FILE]: our server behind our client, on real sockets. Exits 1 if a promise was not kept.
-import { execFileSync } from 'node:child_process';
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { cpus } from 'node:os';
-import { dirname } from 'node:path';
 import { parseArgs } from 'node:util';
+import { provenanceLines, provenanceOf, saveReport } from '../report.js';
 import {
   capacityOfNode,
   deadlines,
@@ -16,6 +13,11 @@ import {
 
 const { values } = parseArgs({
   options: { quick: { type: 'boolean', default: false }, out: { type: 'string' } },
+});
+const provenance = provenanceOf({
+  command: 'npm run -s bench:two-sides --',
+  sources: ['packages/core/src', 'packages/node-http/src', 'packages/client/src'],
+  packages: [],
 });
 const forMs = values.quick ? 5000 : 20_000;
 
@@ -50,30 +52,8 @@ function textOf({ name, about, figures, problems: found }: Finding): string {
   return `\n${name}: ${about}\n${lines.join('\n')}\n${verdict}\n`;
 }
 
-/** FILE.json, and FILE.txt beside it. */
 function writeResults(file: string): void {
-  const head = {
-    command: `npm run -s bench:two-sides -- ${process.argv.slice(2).join(' ')}`,
-    commit: git('rev-parse', '--short', 'HEAD'),
-    date: new Date().toISOString().slice(0, 10),
-    versions: { node: process.version },
-    machine: `${cpus().length} × ${cpus()[0]?.model ?? 'unknown'}`,
-    marks: MARKS,
-    perNode,
-  };
-  mkdirSync(dirname(file), { recursive: true });
-  writeFileSync(file, `${JSON.stringify({ ...head, problems, findings }, undefined, 2)}\n`);
-  const text = Object.entries(head).map(([key, value]) => `${key}: ${JSON.stringify(value)}`);
-  writeFileSync(
-    file.replace(/\.json$/, '.txt'),
-    `${text.join('\n')}\n${findings.map(textOf).join('')}\n${problems.length === 0 ? 'all promises kept' : problems.join('\n')}\n`,
-  );
-}
-
-function git(...args: readonly string[]): string {
-  try {
-    return execFileSync('git', args, { encoding: 'utf8' }).trim();
-  } catch {
-    return 'unknown';
-  }
+  const verdict = problems.length === 0 ? ['all promises kept'] : problems;
+  const text = [...provenanceLines(provenance), ...findings.map(textOf), ...verdict];
+  saveReport(file, { ...provenance, marks: MARKS, perNode, problems, findings }, text);
 }
