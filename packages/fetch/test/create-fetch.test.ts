@@ -1,57 +1,12 @@
-import {
-  type Channel,
-  type ChannelOptions,
-  createChannel,
-  createFetch,
-  type Fetch,
-} from '@elimit/fetch';
-import {
-  closedPort,
-  hang,
-  ok,
-  refuse,
-  startTestServer,
-  status,
-  type TestServer,
-} from '@elimit/testkit';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { type Channel, type ChannelOptions, createFetch, type Fetch } from '@elimit/fetch';
+import { closedPort, hang, refuse, status } from '@elimit/testkit';
+import { describe, expect, it } from '@jest/globals';
 import { FormData as UndiciFormData, Request as UndiciRequest } from 'undici';
-
-let group = 0;
-let ends: (() => unknown)[];
-
-beforeEach(() => {
-  group += 1;
-  ends = [];
-});
-afterEach(async () => {
-  for (const end of ends.toReversed()) await end();
-});
-
-async function start(handler = ok): Promise<TestServer> {
-  const server = await startTestServer(handler);
-  ends.push(() => server.stop());
-  return server;
-}
+import { openChannel, start, until } from './opened.js';
 
 function open(options: ChannelOptions): { fetch: Fetch; channel: Channel } {
-  const channel = createChannel({
-    connectionGroup: `fetch ${group}`,
-    random: () => 0,
-    timeoutMs: 5000,
-    connectTimeoutMs: 1000,
-    ...options,
-  });
-  ends.push(() => channel.close());
+  const channel = openChannel(options);
   return { fetch: createFetch(channel), channel };
-}
-
-async function until(what: string, check: () => boolean): Promise<void> {
-  const endMs = performance.now() + 10_000;
-  while (!check()) {
-    if (performance.now() > endMs) throw new Error(`not yet: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
 }
 
 describe('what it is given', () => {

@@ -1,57 +1,14 @@
-import { type Channel, type ChannelOptions, createChannel, elimitInterceptor } from '@elimit/fetch';
-import {
-  closedPort,
-  hang,
-  ok,
-  refuse,
-  reset,
-  startTestServer,
-  status,
-  type TestServer,
-} from '@elimit/testkit';
-import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { type Channel, type ChannelOptions, elimitInterceptor } from '@elimit/fetch';
+import { closedPort, hang, refuse, reset, status } from '@elimit/testkit';
+import { expect, it } from '@jest/globals';
 import { Agent, type Dispatcher, request } from 'undici';
-
-let group = 0;
-let ends: (() => unknown)[];
-
-beforeEach(() => {
-  group += 1;
-  ends = [];
-});
-afterEach(async () => {
-  for (const end of ends.toReversed()) await end();
-});
-
-async function start(handler = ok): Promise<TestServer> {
-  const server = await startTestServer(handler);
-  ends.push(() => server.stop());
-  return server;
-}
+import { atEnd, openChannel, start, until } from './opened.js';
 
 function open(options: ChannelOptions): { dispatcher: Dispatcher; channel: Channel } {
-  const channel = createChannel({
-    name: 'search',
-    connectionGroup: `interceptor ${group}`,
-    random: () => 0,
-    timeoutMs: 5000,
-    connectTimeoutMs: 1000,
-    ...options,
-  });
+  const channel = openChannel({ name: 'search', ...options });
   const agent = new Agent();
-  ends.push(
-    () => channel.close(),
-    () => agent.destroy(),
-  );
+  atEnd(() => agent.destroy());
   return { dispatcher: agent.compose(elimitInterceptor(channel)), channel };
-}
-
-async function until(what: string, check: () => boolean): Promise<void> {
-  const endMs = performance.now() + 10_000;
-  while (!check()) {
-    if (performance.now() > endMs) throw new Error(`not yet: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
 }
 
 it('a URL with the channel’s name goes to its nodes, past one that is down and one that refuses', async () => {

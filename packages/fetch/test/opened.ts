@@ -1,0 +1,45 @@
+import { type Channel, type ChannelOptions, createChannel } from '@elimit/fetch';
+import { ok, startTestServer, type TestServer } from '@elimit/testkit';
+import { afterEach, beforeEach } from '@jest/globals';
+
+let tests = 0;
+const ends: (() => unknown)[] = [];
+beforeEach(() => {
+  tests += 1;
+});
+afterEach(async () => {
+  for (const end of ends.splice(0).toReversed()) await end();
+});
+
+/** Called when the test has ended, the last one first. */
+export function atEnd(end: () => unknown): void {
+  ends.push(end);
+}
+
+/** A server that stops with the test. */
+export async function start(handler = ok): Promise<TestServer> {
+  const server = await startTestServer(handler);
+  atEnd(() => server.stop());
+  return server;
+}
+
+/** A channel with the test's own connections and no chance in it, closed with the test. */
+export function openChannel(options: ChannelOptions): Channel {
+  const channel = createChannel({
+    connectionGroup: `test ${tests}`,
+    random: () => 0,
+    timeoutMs: 5000,
+    connectTimeoutMs: 1000,
+    ...options,
+  });
+  atEnd(() => channel.close());
+  return channel;
+}
+
+export async function until(what: string, check: () => boolean): Promise<void> {
+  const endMs = performance.now() + 10_000;
+  while (!check()) {
+    if (performance.now() > endMs) throw new Error(`not yet: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
