@@ -51,7 +51,7 @@ export interface PickRules {
 }
 
 /** The channel, as its calls see it. */
-export interface CallHost {
+export interface CallHost extends Neighbours {
   readonly options: ResolvedChannelOptions;
   readonly retryBudget: RetryBudget | undefined;
   readonly backupBudget: RetryBudget | undefined;
@@ -65,8 +65,6 @@ export interface CallHost {
   usable(origin: string | undefined, nowUs: number): Endpoint[];
   /** True if an ELIMIT mark by this endpoint is believed. */
   isTrusted(endpoint: Endpoint): boolean;
-  /** What decides, besides its own errors, whether this endpoint is isolated by error cost. */
-  neighboursOf(endpoint: Endpoint): Neighbours;
   started(call: object, cancel: (reason: Error) => void): void;
   finished(call: object): void;
 }
@@ -401,7 +399,7 @@ export class Call<T> {
       allowedUs,
       token,
       errorCost: teaches && (errorCost ?? this.#options.errorCost ?? false),
-      neighbours: this.#host.neighboursOf(endpoint),
+      neighbours: this.#host,
       deferMs: Math.min(askedMs, maxRetryAfterMs),
     });
   }
@@ -413,7 +411,7 @@ export class Call<T> {
     if (outcome !== 'failure') return;
     const errorCost = this.#host.options.errorCost ?? this.#options.errorCost ?? false;
     const { endpoint, token } = current;
-    endpoint.brokeOff(errorCost ? token : NO_TOKEN, this.#host.neighboursOf(endpoint));
+    endpoint.brokeOff(errorCost ? token : NO_TOKEN, this.#host);
   }
 
   /** Holds on to an end that may yet become the call's; the one before will not. */

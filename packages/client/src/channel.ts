@@ -13,7 +13,7 @@ import type { TryFn } from './attempt.js';
 import type { Balancer, Candidate } from './balancer/balancer.js';
 import { createBalancer } from './balancer/create.js';
 import { Call, type CallHost, type CallOptions, type Picked, type PickRules } from './call.js';
-import type { Endpoint, Neighbours } from './endpoint.js';
+import type { Endpoint } from './endpoint.js';
 import { endpointKey, poolOf } from './endpoint-pool.js';
 import { ChannelClosedError, NoEndpointError, RecoveringError } from './errors.js';
 import { type NodeEntry, type NodeValue, originOf, resolveNodes } from './naming/naming.js';
@@ -180,15 +180,21 @@ class NodeChannel implements Channel, CallHost {
       .filter((endpoint) => endpoint.state(nowUs) !== 'open');
   }
 
-  neighboursOf(endpoint: Endpoint): Neighbours {
-    return {
-      mayOpen: () => this.#mayOpen(endpoint),
-      wellRatio: (nowUs, commonFaultUs) => {
-        if (!this.isTrusted(endpoint)) return Number.NaN; // an origin that is not in the list has none
-        const nodes = this.#nodes.map((node) => node.endpoint);
-        return wellRatio(nodes, endpoint, nowUs, commonFaultUs);
-      },
-    };
+  wellRatio(endpoint: Endpoint, nowUs: number, commonFaultUs: number): number {
+    if (!this.isTrusted(endpoint)) return Number.NaN; // an origin that is not in the list has no fellows
+    const nodes = this.#nodes.map((node) => node.endpoint);
+    return wellRatio(nodes, endpoint, nowUs, commonFaultUs);
+  }
+
+  mayOpen(endpoint: Endpoint): boolean {
+    const total = this.#nodes.length;
+    if (total < 2 || !this.isTrusted(endpoint)) return true;
+    const nowUs = this.options.clock.nowUs();
+    let out = 1; // this one
+    for (const node of this.#nodes) {
+      if (node.endpoint !== endpoint && node.endpoint.state(nowUs) !== 'closed') out += 1;
+    }
+    return out <= this.options.maxIsolatedRatio * total + ROUNDING;
   }
 
   pick({ tried, freshOnly, askBreaker, origin }: PickRules): Picked | Error {
@@ -285,17 +291,6 @@ class NodeChannel implements Channel, CallHost {
     if (origin === undefined) return this.#nodes;
     const listed = this.#nodes.filter((node) => node.origin === origin);
     return listed.length > 0 ? listed : [this.#unlistedNode(origin)];
-  }
-
-  #mayOpen(endpoint: Endpoint): boolean {
-    const total = this.#nodes.length;
-    if (total < 2 || !this.isTrusted(endpoint)) return true;
-    const nowUs = this.options.clock.nowUs();
-    let out = 1; // this one
-    for (const node of this.#nodes) {
-      if (node.endpoint !== endpoint && node.endpoint.state(nowUs) !== 'closed') out += 1;
-    }
-    return out <= this.options.maxIsolatedRatio * total + ROUNDING;
   }
 
   /** The endpoint of an origin that is not in the list: kept while used, the oldest forgotten first. */

@@ -9,7 +9,6 @@ import {
   createBreaker,
   type ElimitEvent,
   type EndpointSnapshot,
-  type Fellows,
   type FlagSnapshot,
   NO_TOKEN,
   type OnEvent,
@@ -59,12 +58,12 @@ export interface Connections {
   retire(): void;
 }
 
-/** The other endpoints of a channel, as the breaker of one of them asks about them. */
+/** What an endpoint's breaker asks its channel about the other endpoints. */
 export interface Neighbours {
-  /** The channel's cap on how many of its endpoints may be out. */
-  readonly mayOpen: () => boolean;
-  /** How many of the others are well. */
-  readonly wellRatio: Fellows;
+  /** True if the channel's cap on how many of its endpoints may be out leaves room for this one. */
+  mayOpen(endpoint: Endpoint): boolean;
+  /** How many of the others are well, as `Fellows` tells it. */
+  wellRatio(endpoint: Endpoint, nowUs: number, commonFaultUs: number): number;
 }
 
 /** How one try on an endpoint ended, and what its channel wants made of it. */
@@ -131,10 +130,10 @@ export class Endpoint implements SnapshotSource, ClusterNode {
     this.#breaker = createBreaker(settings.breaker, {
       random: settings.random,
       isolationEndsBy: settings.healthCheck === undefined ? 'time' : 'caller',
-      mayOpen: () => this.#neighbours?.mayOpen() ?? true,
+      mayOpen: () => this.#neighbours?.mayOpen(this) ?? true,
       cluster: {
         join: () => (nowUs, commonFaultUs) =>
-          this.#neighbours?.wellRatio(nowUs, commonFaultUs) ?? Number.NaN,
+          this.#neighbours?.wellRatio(this, nowUs, commonFaultUs) ?? Number.NaN,
       },
       onChange: (change) => this.#changed(change),
     });
