@@ -1,8 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { RedisServer } from '@elimit/testkit';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { describeRedis, RedisServer } from '../../../packages/redis/test/support/redis-server.js';
+import { describeRedis } from '../../../packages/redis/test/support/describe-redis.js';
 
 const MAIN = fileURLToPath(new URL('../src/main.ts', import.meta.url));
 

@@ -1,9 +1,10 @@
 import { createRateLimiter, type SharedRateLimiter } from '@elimit/core';
 import { type RedisClient, redisStore } from '@elimit/redis';
+import { RedisServer } from '@elimit/testkit';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { Cluster } from 'ioredis';
 import { createCluster } from 'redis';
-import { describeRedis, RedisServer } from './support/redis-server.js';
+import { describeRedis } from './support/describe-redis.js';
 
 const SLOTS = [
   [0, 5460],

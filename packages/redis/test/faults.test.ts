@@ -5,10 +5,11 @@ import {
   type SharedRateLimiter,
 } from '@elimit/core';
 import { type RedisClient, redisStore } from '@elimit/redis';
+import { RedisServer } from '@elimit/testkit';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { createClient } from 'redis';
-import { describeRedis, RedisServer } from './support/redis-server.js';
+import { describeRedis } from './support/describe-redis.js';
 
 /** A client of either library, with its defaults or set not to queue. */
 interface Library {

@@ -1,8 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { RedisServer } from '@elimit/testkit';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { describeRedis, RedisServer } from './support/redis-server.js';
+import { describeRedis } from './support/describe-redis.js';
 
 const WORKER = fileURLToPath(new URL('support/worker.ts', import.meta.url));
 

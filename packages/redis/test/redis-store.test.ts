@@ -7,13 +7,13 @@ import {
   systemTimers,
 } from '@elimit/core';
 import { type RedisClient, redisStore } from '@elimit/redis';
-import { rateStoreSuite, VirtualClock } from '@elimit/testkit';
+import { RedisServer, rateStoreSuite, VirtualClock } from '@elimit/testkit';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { Redis } from 'ioredis';
 import { createClient } from 'redis';
 import { redisKey } from '../src/key.js';
-import { describeRedis, RedisServer } from './support/redis-server.js';
+import { describeRedis } from './support/describe-redis.js';
 
 let server: RedisServer;
 let io: Redis;

@@ -1,4 +1,4 @@
-import { createServer } from 'node:net';
+import { freePort } from '@elimit/testkit';
 import { WORKLOADS, type Workload } from '../http/handlers.js';
 import { capacityOf, type Phase, type PhaseResult, type Protection, runPhase } from './phases.js';
 import { headLine, rowOf } from './table.js';
@@ -68,14 +68,6 @@ export async function overloadDemo(options: OverloadDemoOptions): Promise<0 | 1>
     await runPhase(phase, { ...timing, durationMs: 3_600_000 }, () => undefined);
   }
   return helped ? 0 : 1;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 function phasesOf(workload: Workload, rate: number | undefined): Phase[] {

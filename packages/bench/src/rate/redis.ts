@@ -5,10 +5,10 @@
  *   npm run -s bench:rate-redis -- [--json FILE]
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { createServer } from 'node:net';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { RedisServer } from '@elimit/testkit';
 import { Redis } from 'ioredis';
 import { holds, markLines, provenanceLines, provenanceOf, saveReport } from '../report.js';
 
@@ -49,25 +49,13 @@ interface Row {
   cpuUsPerCall: number;
 }
 
-const freePort = await new Promise<number>((resolve) => {
-  const probe = createServer().listen(0, '127.0.0.1', () => {
-    const { port } = probe.address() as { port: number };
-    probe.close(() => resolve(port));
-  });
-});
-// `cat` ends when this process does, however it ends: the server never outlives it
-const supervise = '"$@" >/dev/null & pid=$!; cat >/dev/null; kill $pid';
-const redisArgs = ['redis-server', '--port', `${freePort}`, '--bind', '127.0.0.1', '--save', ''];
-const server = spawn('sh', ['-c', supervise, 'sh', ...redisArgs], {
-  stdio: ['pipe', 'ignore', 'ignore'],
-});
-const client = new Redis(freePort, { retryStrategy: () => 50 }).on('error', () => undefined);
-await client.ping();
+const server = await RedisServer.start();
+const client = new Redis(server.port);
 
 const rows: Row[] = [];
 for (const arm of ARMS) rows.push(await run(arm));
 client.disconnect();
-server.stdin.end();
+await server.stop();
 
 const [ours, , ...peers] = rows as [Row, Row, ...Row[]];
 const leastTrips = Math.min(...peers.map(({ roundTripsPerCall }) => roundTripsPerCall));
@@ -99,7 +87,7 @@ process.exitCode = Object.values(marks).every(holds) ? 0 : 1;
 async function run(arm: string): Promise<Row> {
   await client.flushall();
   const script = fileURLToPath(new URL('./redis-arm.mjs', import.meta.url));
-  const args = [freePort, RATE, PER_SECOND, SECONDS].map(String);
+  const args = [server.port, RATE, PER_SECOND, SECONDS].map(String);
   const workers = Array.from({ length: PROCESSES }, () => {
     const child = spawn(process.execPath, [script, arm, ...args], {
       stdio: ['pipe', 'pipe', 'inherit'],

@@ -1,7 +1,8 @@
 import http from 'node:http';
 import https from 'node:https';
-import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net';
+import { type AddressInfo, connect, type Socket } from 'node:net';
 import { Worker } from 'node:worker_threads';
+import { freePort } from '../free-port.js';
 
 /** A request as a test server saw it, head and body. */
 export interface SeenRequest {
@@ -132,13 +133,7 @@ export const resetMidBody: http.RequestListener = (request, response) => {
 
 /** The URL of a port on which nobody listens. */
 export async function closedPort(): Promise<string> {
-  const server = createTcpServer();
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return `http://127.0.0.1:${port}`;
+  return `http://127.0.0.1:${await freePort()}`;
 }
 
 /** A host that swallows SYNs: connecting to it neither succeeds nor fails. */

@@ -1,42 +1,12 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { accessSync, constants, mkdtempSync, rmSync } from 'node:fs';
-import { createConnection, createServer } from 'node:net';
+import { createConnection } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
-import { describe } from '@jest/globals';
+import { freePort } from './free-port.js';
 
 const NAMES = ['valkey-server', 'redis-server'];
 const DIRS = [...(process.env.PATH ?? '').split(delimiter), '/usr/bin', '/usr/local/bin'];
-
-/** The server's program: as the runner of the tests set it, or one on the path. */
-function program(): string | undefined {
-  const named = process.env.ELIMIT_REDIS_SERVER;
-  const files = DIRS.flatMap((dir) => NAMES.map((name) => join(dir, name)));
-  return [...(named === undefined ? [] : [named]), ...files].find((file) => {
-    try {
-      accessSync(file, constants.X_OK);
-      return true;
-    } catch {
-      return false;
-    }
-  });
-}
-
-const { skip } = describe;
-
-/** `describe` where a Redis can be had; elsewhere skipped in plain words, except in CI, where it fails. */
-export const describeRedis = program() !== undefined || process.env.CI ? describe : skip;
-if (describeRedis === skip) {
-  process.stderr.write(`skipped: tests against Redis: none of ${NAMES.join(', ')} is here\n`);
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 function ping(port: number): Promise<boolean> {
   return new Promise((resolve) => {
@@ -49,8 +19,11 @@ function ping(port: number): Promise<boolean> {
   });
 }
 
-/** A real server on a free port. It never outlives this process, however that ends. */
+/** A real Redis or Valkey on a free port, for tests and benches. It never outlives this process, however that ends. */
 export class RedisServer {
+  /** What is said where there is none. */
+  static readonly MISSING = `none of ${NAMES.join(', ')} is on this machine`;
+
   readonly #dir = mkdtempSync(join(tmpdir(), 'elimit-redis-'));
   readonly #extra: readonly string[];
   #child: ChildProcess | undefined;
@@ -63,20 +36,41 @@ export class RedisServer {
     this.#extra = extra;
   }
 
+  /** The program: what `ELIMIT_REDIS_SERVER` names, or one on the path. `undefined` if there is none. */
+  static program(): string | undefined {
+    const named = process.env.ELIMIT_REDIS_SERVER;
+    const files = DIRS.flatMap((dir) => NAMES.map((name) => join(dir, name)));
+    return [...(named === undefined ? [] : [named]), ...files].find((file) => {
+      try {
+        accessSync(file, constants.X_OK);
+        return true;
+      } catch {
+        return false;
+      }
+    });
+  }
+
+  /**
+   * Starts one and waits until it answers.
+   *
+   * @param extra - arguments of the program
+   * @throws Error where there is no program, or it does not answer within 10 s
+   */
   static async start(...extra: string[]): Promise<RedisServer> {
     const server = new RedisServer(await freePort(), extra);
     await server.up();
     return server;
   }
 
+  /** `redis://…`, as both clients take it. */
   get url(): string {
     return `redis://127.0.0.1:${this.port}`;
   }
 
   /** Starts it, on the port that it had. */
   async up(): Promise<void> {
-    const bin = program();
-    if (bin === undefined) throw new Error(`none of ${NAMES.join(', ')} is on this machine`);
+    const bin = RedisServer.program();
+    if (bin === undefined) throw new Error(RedisServer.MISSING);
     const args = [
       '--port',
       `${this.port}`,
@@ -113,6 +107,7 @@ export class RedisServer {
     await exited;
   }
 
+  /** Stops it in its tracks: connections stay, and nothing is answered. */
   pause(): void {
     process.kill(this.#pid, 'SIGSTOP');
   }
@@ -121,11 +116,12 @@ export class RedisServer {
     process.kill(this.#pid, 'SIGCONT');
   }
 
-  /** Runs a command, in its own short connection. */
+  /** Runs a command by `redis-cli`, in its own short connection. */
   command(...args: string[]): string {
     return execFileSync('redis-cli', ['-p', `${this.port}`, ...args], { encoding: 'utf8' }).trim();
   }
 
+  /** Ends it, and takes its folder away. */
   async stop(): Promise<void> {
     await this.kill();
     rmSync(this.#dir, { recursive: true, force: true });
