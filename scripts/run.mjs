@@ -70,6 +70,7 @@ const TASKS = {
     about:
       'mixed traffic with faults, then everything must be back: soak -- [--minutes N | --quick]',
     ts: 'packages/bench/src/soak/main.ts',
+    programs: true,
   },
   'lab:breaker': {
     about:

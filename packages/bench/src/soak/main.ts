@@ -1,13 +1,11 @@
 // npm run -s soak -- [--minutes N | --quick] [--json FILE]: mixed traffic with faults, then everything must be back where it was.
-import { type ChildProcess, execFileSync, fork, spawn } from 'node:child_process';
+import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { freePort, RedisServer } from '@elimit/testkit';
 import { offerLoad } from '../http/load.js';
+import { provenanceLines, provenanceOf, saveReport } from '../report.js';
 import { ROUGH_CLIENTS } from './rough-clients.js';
 import type { Measure } from './service.js';
 
@@ -29,25 +27,21 @@ const WARM_UP_MS = 15_000;
 /** Longer than any hold time of the service. */
 const DRAIN_MS = 12_000;
 const FAULT_EVERY_MS = 7_000;
+/** How long a Redis or a backend stays away when it is killed. */
+const AWAY_MS = 1500;
 /** What a heap may grow by, in megabytes: estimates, histograms and names fill up in the first minutes. */
 const HEAP_ROOM_MB = 12;
 
-const redisServer = ['/usr/bin/valkey-server', '/usr/bin/redis-server'].find((file) =>
-  existsSync(file),
-);
 /** At the start: an hour later the checkout may stand elsewhere. */
-const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim();
-const stopping: (() => void)[] = [];
+const provenance = provenanceOf({
+  command: 'npm run -s soak --',
+  sources: ['core', 'node-http', 'express', 'client', 'fetch', 'redis', 'status'].map(
+    (name) => `packages/${name}/src`,
+  ),
+  packages: ['express', 'undici', 'ioredis'],
+});
+const stopping: (() => unknown)[] = [];
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, 'close');
-  return port;
-}
 
 function child(
   file: string,
@@ -62,47 +56,6 @@ function child(
   return started;
 }
 
-/** A Redis that can be killed and brought back on its port. */
-class Redis {
-  readonly #dir = mkdtempSync(join(tmpdir(), 'elimit-soak-'));
-  #process: ChildProcess | undefined;
-
-  constructor(
-    readonly program: string,
-    readonly port: number,
-  ) {
-    stopping.push(() => {
-      this.#process?.kill('SIGKILL');
-      rmSync(this.#dir, { recursive: true, force: true });
-    });
-  }
-
-  up(): void {
-    const args = [
-      '--port',
-      `${this.port}`,
-      '--bind',
-      '127.0.0.1',
-      '--save',
-      '',
-      '--dir',
-      this.#dir,
-    ];
-    this.#process = spawn(this.program, args, { stdio: 'ignore' });
-  }
-
-  async restart(): Promise<void> {
-    const old = this.#process;
-    if (old !== undefined) {
-      const exit = once(old, 'exit');
-      old.kill('SIGKILL');
-      await exit;
-    }
-    await sleep(1500);
-    this.up();
-  }
-}
-
 /** A backend that can be stopped, killed and brought back on its port. */
 class Backend {
   #process: ChildProcess | undefined;
@@ -114,15 +67,11 @@ class Backend {
     await once(this.#process, 'message');
   }
 
-  async restart(): Promise<void> {
-    const old = this.#process;
-    if (old !== undefined) {
-      const exit = once(old, 'exit');
-      old.kill('SIGKILL');
-      await exit;
-    }
-    await sleep(1500);
-    await this.up();
+  async kill(): Promise<void> {
+    if (this.#process === undefined) return;
+    const exit = once(this.#process, 'exit');
+    this.#process.kill('SIGKILL');
+    await exit;
   }
 
   /** It accepts, and never answers: nobody is there to. */
@@ -133,10 +82,9 @@ class Backend {
   }
 }
 
-const redis = redisServer === undefined ? undefined : new Redis(redisServer, await freePort());
-if (redis === undefined)
-  console.log('skipped: faults of Redis: no redis-server or valkey-server here');
-redis?.up();
+const redis = RedisServer.program() === undefined ? undefined : await RedisServer.start();
+if (redis === undefined) console.log(`skipped: faults of Redis: ${RedisServer.MISSING}`);
+else stopping.push(() => redis.stop());
 const backends = [new Backend(await freePort()), new Backend(await freePort())];
 await Promise.all(backends.map((backend) => backend.up()));
 const service = child(
@@ -151,6 +99,12 @@ async function measure(): Promise<Measure> {
   service.send('measure');
   const [found] = (await answer) as [Measure];
   return found;
+}
+
+async function restart(one: RedisServer | Backend | undefined): Promise<void> {
+  await one?.kill();
+  await sleep(AWAY_MS);
+  await one?.up();
 }
 
 /** Every kind of traffic at once; `faults` breaks what the service stands on, in turn. */
@@ -195,8 +149,8 @@ async function traffic(durationMs: number, faults: boolean): Promise<number> {
     if (!faults) return;
     for (let i = 0; performance.now() + FAULT_EVERY_MS < endMs; i++) {
       await sleep(FAULT_EVERY_MS - 2_000);
-      if (i % 3 === 0) await redis?.restart();
-      else if (i % 3 === 1) await backends[i % 2]?.restart();
+      if (i % 3 === 0) await restart(redis);
+      else if (i % 3 === 1) await restart(backends[i % 2]);
       else await backends[i % 2]?.hang();
     }
   })();
@@ -230,31 +184,22 @@ try {
   if (minutes >= 1 && after.isolations <= before.isolations)
     problems.push('no endpoint was isolated');
 
-  const result = {
-    command: `npm run -s soak -- --minutes ${minutes}`,
-    commit,
-    date: new Date().toISOString().slice(0, 10),
-    node: process.version,
-    minutes,
-    answered,
-    before,
-    after,
-    problems,
-  };
-  if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(result, null, 2)}\n`);
-  console.log(
-    [
-      `answered in time   ${answered}`,
-      `admitted, refused  ${after.admitted}, ${after.refused}`,
-      `isolations         ${after.isolations}`,
-      `in flight          ${before.inflight} before, ${after.inflight} after`,
-      `heap               ${before.heapMb} MB before, ${after.heapMb} MB after`,
-      `handles            ${JSON.stringify(before.handles)} before, ${JSON.stringify(after.handles)} after`,
-      ...problems.map((problem) => `PROBLEM            ${problem}`),
-      `soak: ${problems.length === 0 ? 'ok' : 'FAILED'}`,
-    ].join('\n'),
-  );
+  const printed = [
+    ...provenanceLines(provenance),
+    `answered in time   ${answered}`,
+    `admitted, refused  ${after.admitted}, ${after.refused}`,
+    `isolations         ${after.isolations}`,
+    `in flight          ${before.inflight} before, ${after.inflight} after`,
+    `heap               ${before.heapMb} MB before, ${after.heapMb} MB after`,
+    `handles            ${JSON.stringify(before.handles)} before, ${JSON.stringify(after.handles)} after`,
+    ...problems.map((problem) => `PROBLEM            ${problem}`),
+    `soak: ${problems.length === 0 ? 'ok' : 'FAILED'}`,
+  ];
+  console.log(printed.join('\n'));
+  if (values.json !== undefined) {
+    saveReport(values.json, { ...provenance, minutes, answered, before, after, problems }, printed);
+  }
   process.exitCode = problems.length === 0 ? 0 : 1;
 } finally {
-  for (const stop of stopping) stop();
+  await Promise.all(stopping.map((stop) => stop()));
 }
