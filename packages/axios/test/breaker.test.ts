@@ -1,54 +1,22 @@
 import http from 'node:http';
-import { breaker, type Channel, type ChannelOptions, createChannel } from '@elimit/axios';
-import {
-  closedPort,
-  hang,
-  ok,
-  refuse,
-  reset,
-  startTestServer,
-  status,
-  type TestServer,
-} from '@elimit/testkit';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { breaker, type Channel, type ChannelOptions } from '@elimit/axios';
+import { closedPort, eventually, hang, refuse, reset, status } from '@elimit/testkit';
+import { describe, expect, it } from '@jest/globals';
 import axios, {
   AxiosError,
   type AxiosInstance,
   CanceledError,
   type CreateAxiosDefaults,
 } from 'axios';
-
-let group = 0;
-let ends: (() => unknown)[];
-
-beforeEach(() => {
-  group += 1;
-  ends = [];
-});
-afterEach(async () => {
-  for (const end of ends.toReversed()) await end();
-});
-
-async function start(handler = ok): Promise<TestServer> {
-  const server = await startTestServer(handler);
-  ends.push(() => server.stop());
-  return server;
-}
+import { atEnd, openChannel, start } from '../../client/test/support/opened.js';
 
 function open(
   nodes: readonly string[] | undefined,
   defaults: CreateAxiosDefaults = {},
   options: ChannelOptions = {},
 ): { http: AxiosInstance; channel: Channel } {
-  const channel = createChannel({
-    ...(nodes === undefined ? { unlisted: true } : { nodes }),
-    connectionGroup: `axios ${group}`,
-    random: () => 0,
-    timeoutMs: 5000,
-    connectTimeoutMs: 1000,
-    ...options,
-  });
-  ends.push(() => channel.close());
+  const whereTo = nodes === undefined ? { unlisted: true } : { nodes };
+  const channel = openChannel({ ...whereTo, ...options });
   return { http: breaker(axios.create(defaults), channel), channel };
 }
 
@@ -59,14 +27,6 @@ async function errorOf(promise: Promise<unknown>): Promise<AxiosError & Record<s
     return error as AxiosError & Record<string, unknown>;
   }
   throw new Error('the call was answered, an error was expected');
-}
-
-async function until(what: string, check: () => boolean): Promise<void> {
-  const endMs = performance.now() + 10_000;
-  while (!check()) {
-    if (performance.now() > endMs) throw new Error(`not yet: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
 }
 
 describe('an instance', () => {
@@ -249,7 +209,7 @@ describe('an error', () => {
           by === 'signal' ? { signal: control.signal } : { cancelToken: source.token },
         ),
       );
-      await until('the request is there', () => node.seen.length === 1);
+      await eventually(() => node.seen.length === 1, 'the request is there');
       if (by === 'signal') control.abort();
       else source.cancel('enough');
       const error = await call;
@@ -257,7 +217,7 @@ describe('an error', () => {
       expect(error.code).toBe('ERR_CANCELED');
       if (by === 'cancelToken') expect(error.message).toBe('enough');
       expect(channel.endpoints()[0]).toMatchObject({ failures: 0, inflight: 0 });
-      await until('the connection closes', () => node.openConnections === 0);
+      await eventually(() => node.openConnections === 0, 'the connection closes');
     },
   );
 
@@ -285,7 +245,7 @@ describe('a stream', () => {
     });
     control.abort();
     expect(await closed).toMatchObject({ code: 'ERR_CANCELED' });
-    await until('the connection closes', () => node.openConnections === 0);
+    await eventually(() => node.openConnections === 0, 'the connection closes');
     expect(channel.endpoints()[0]).toMatchObject({ failures: 0 });
   });
 
@@ -300,7 +260,7 @@ describe('a stream', () => {
       data.on('error', resolve);
       data.resume();
     });
-    await until('it is counted', () => channel.endpoints()[0]?.failures !== 0);
+    await eventually(() => channel.endpoints()[0]?.failures !== 0, 'it is counted');
     expect(channel.endpoints()[0]).toMatchObject({ calls: 1, failures: 1 });
   });
 
@@ -312,7 +272,7 @@ describe('a stream', () => {
     const { http: client } = open([full.url, good.url]);
     const { data } = await client.get<http.IncomingMessage>('/', { responseType: 'stream' });
     data.resume();
-    await until('the refusing connection closes', () => full.openConnections === 0);
+    await eventually(() => full.openConnections === 0, 'the refusing connection closes');
     expect(good.seen).toHaveLength(1);
   });
 });
@@ -327,7 +287,7 @@ describe('connections', () => {
         return super.createConnection(...args);
       }
     })({ keepAlive: true });
-    ends.push(() => agent.destroy());
+    atEnd(() => agent.destroy());
     const { http: client } = open([node.url], { httpAgent: agent });
     for (let i = 0; i < 3; i++) await client.get('/');
     expect(made).toBe(1);

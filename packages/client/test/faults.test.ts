@@ -1,4 +1,4 @@
-import { type Channel, type ChannelOptions, createChannel, dnsNaming } from '@elimit/client';
+import { type Channel, type ChannelOptions, dnsNaming } from '@elimit/client';
 import type { ElimitEvent, EndpointSnapshot } from '@elimit/core';
 import {
   closedPort,
@@ -8,12 +8,11 @@ import {
   reset,
   resetMidBody,
   startSilentHost,
-  startTestServer,
   status,
-  type TestServer,
 } from '@elimit/testkit';
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { type Answer, httpTry } from './support/http-try.js';
+import { atEnd, openChannel, start } from './support/opened.js';
 
 /** Allowance for a busy machine: bounds of the clock are those of the settings plus this. */
 const SLACK_MS = 400;
@@ -21,41 +20,18 @@ const GET = { method: 'GET', errorCost: true };
 
 jest.setTimeout(30_000); // for busy machines: alone each takes less than a second
 
-let group = 0;
-let servers: TestServer[];
-let closers: (() => unknown)[];
 let events: (ElimitEvent & { atMs: number })[];
-
 beforeEach(() => {
-  group += 1;
-  servers = [];
-  closers = [];
   events = [];
 });
-afterEach(async () => {
-  for (const close of closers) await close();
-  await Promise.all(servers.map((server) => server.stop()));
-});
-
-async function start(handler = ok): Promise<TestServer> {
-  const server = await startTestServer(handler);
-  servers.push(server);
-  return server;
-}
 
 function channelTo(nodes: readonly string[], options: ChannelOptions = {}): Channel {
-  const channel = createChannel({
+  return openChannel({
     nodes,
-    connectionGroup: `faults ${group}`,
-    random: () => 0, // begins with the first node
-    timeoutMs: 5000, // for busy machines; tests that are about time say their own
-    connectTimeoutMs: 1000,
     onEvent: (event) => events.push({ ...event, atMs: performance.now() }),
     ...options,
     breaker: { minIsolationMs: 1000, ...options.breaker },
   });
-  closers.push(() => channel.close());
-  return channel;
 }
 
 const of = (channel: Channel, url: string) =>
@@ -115,7 +91,7 @@ describe('a node that is down', () => {
   it('that swallows SYNs is told from a slow one, and out with the third connect timeout', async () => {
     const good = await start();
     const silent = await startSilentHost();
-    closers.push(() => silent.close());
+    atEnd(() => silent.close());
     const channel = channelTo([silent.url, good.url], {
       connectTimeoutMs: 60,
       balancer: 'roundRobin',
@@ -307,15 +283,13 @@ it('DNS that changes: calls follow, and the node that left is asked no more', as
   // two loopback addresses on one port: what a name may stand for
   const old = await start();
   let addresses = ['127.0.0.1'];
-  const channel = createChannel({
+  const channel = openChannel({
     naming: dnsNaming(`http://search.test:${old.port}`, {
       intervalMs: 20,
       resolve: () => Promise.resolve(addresses),
     }),
-    connectionGroup: `faults ${group}`,
     healthCheck: { intervalMs: 20 },
   });
-  closers.push(() => channel.close());
   expect(await endOf(channel.execute(httpTry(), GET))).toBe(200);
   expect(old.seen[0]?.headers.host).toBe(`search.test:${old.port}`);
   addresses = ['127.0.0.2'];

@@ -1,8 +1,8 @@
 import { type Channel, type ChannelOptions, createFetch, type Fetch } from '@elimit/fetch';
-import { closedPort, hang, refuse, status } from '@elimit/testkit';
+import { closedPort, eventually, hang, refuse, status } from '@elimit/testkit';
 import { describe, expect, it } from '@jest/globals';
 import { FormData as UndiciFormData, Request as UndiciRequest } from 'undici';
-import { openChannel, start, until } from './opened.js';
+import { openChannel, start } from '../../client/test/support/opened.js';
 
 function open(options: ChannelOptions): { fetch: Fetch; channel: Channel } {
   const channel = openChannel(options);
@@ -104,7 +104,7 @@ describe('an error', () => {
     const { fetch, channel } = open({ nodes: [node.url] });
     const control = new AbortController();
     const call = fetch('/', { signal: control.signal });
-    await until('the request is there', () => node.seen.length === 1);
+    await eventually(() => node.seen.length === 1, 'the request is there');
     control.abort('enough');
     await expect(call).rejects.toBe('enough');
     expect(channel.endpoints()[0]).toMatchObject({ failures: 0, inflight: 0 });
@@ -122,7 +122,7 @@ describe('a body', () => {
     const text = answer.text();
     control.abort();
     await expect(text).rejects.toMatchObject({ name: 'AbortError' });
-    await until('the connection closes', () => node.openConnections === 0);
+    await eventually(() => node.openConnections === 0, 'the connection closes');
     expect(channel.endpoints()[0]?.failures).toBe(0);
   });
 
@@ -141,7 +141,7 @@ describe('a body', () => {
     });
     const good = await start();
     expect((await open({ nodes: [full.url, good.url] }).fetch('/')).status).toBe(200);
-    await until('the refusing connection closes', () => full.openConnections === 0);
+    await eventually(() => full.openConnections === 0, 'the refusing connection closes');
   });
 });
 

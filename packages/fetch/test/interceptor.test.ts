@@ -1,8 +1,8 @@
 import { type Channel, type ChannelOptions, elimitInterceptor } from '@elimit/fetch';
-import { closedPort, hang, refuse, reset, status } from '@elimit/testkit';
+import { closedPort, eventually, hang, refuse, reset, status } from '@elimit/testkit';
 import { expect, it } from '@jest/globals';
 import { Agent, type Dispatcher, request } from 'undici';
-import { atEnd, openChannel, start, until } from './opened.js';
+import { atEnd, openChannel, start } from '../../client/test/support/opened.js';
 
 function open(options: ChannelOptions): { dispatcher: Dispatcher; channel: Channel } {
   const channel = openChannel({ name: 'search', ...options });
@@ -79,7 +79,7 @@ it('a late call ends with its connection', async () => {
   await expect(request('http://search/', { dispatcher })).rejects.toMatchObject({
     code: 'ERR_TIMEOUT',
   });
-  await until('the connection closes', () => node.openConnections === 0);
+  await eventually(() => node.openConnections === 0, 'the connection closes');
 });
 
 it('a caller that gives up ends its call alone, before and after the headers', async () => {
@@ -89,13 +89,13 @@ it('a caller that gives up ends its call alone, before and after the headers', a
   const { dispatcher, channel } = open({ nodes: [node.url] });
   const control = new AbortController();
   const call = request('http://search/', { dispatcher, signal: control.signal });
-  await until('the request is there', () => node.seen.length === 1);
+  await eventually(() => node.seen.length === 1, 'the request is there');
   control.abort();
   await expect(call).rejects.toMatchObject({ name: 'AbortError' });
   const answer = await request('http://search/begun', { dispatcher });
   answer.body.on('error', () => {});
   answer.body.destroy();
-  await until('the connections close', () => node.openConnections === 0);
+  await eventually(() => node.openConnections === 0, 'the connections close');
   expect(channel.endpoints()[0]).toMatchObject({ failures: 0, inflight: 0 });
 });
 

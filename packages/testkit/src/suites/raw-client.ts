@@ -94,10 +94,15 @@ export class RawClient {
 }
 
 /** Waits until something has become true. For what only the kernel can decide; it fails after fifteen seconds. */
-export async function eventually(isTrue: () => boolean, what: () => string): Promise<void> {
+export async function eventually(
+  isTrue: () => boolean,
+  what: string | (() => string),
+): Promise<void> {
   const until = performance.now() + PATIENCE_MS;
   while (!isTrue()) {
-    if (performance.now() > until) throw new Error(`waited in vain for ${what()}`);
+    if (performance.now() > until) {
+      throw new Error(`waited in vain for ${typeof what === 'string' ? what : what()}`);
+    }
     await new Promise((resolve) => setTimeout(resolve, 2));
   }
 }

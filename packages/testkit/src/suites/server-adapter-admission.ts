@@ -281,10 +281,7 @@ export function admissionCases(harness: ServerAdapterHarness): SuiteCase[] {
       leaver.request('GET /');
       await held.started(1);
       leaver.destroy();
-      await eventually(
-        () => signals[0]?.aborted === true,
-        () => 'the signal to abort',
-      );
+      await eventually(() => signals[0]?.aborted === true, 'the signal to abort');
       assert.match(String(signals[0]?.reason), /^AbortError: /);
       held.answer();
       const stayer = bench.get();
@@ -338,7 +335,7 @@ export function admissionCases(harness: ServerAdapterHarness): SuiteCase[] {
       for (const client of clients) client.request('GET /');
       await eventually(
         () => startedWhenAllLeft !== undefined && bench.guard.inflight === 0,
-        () => 'all calls to end',
+        'all calls to end',
       );
       assert.equal(started, startedWhenAllLeft);
       await bench.ended({ success: started, abandoned: 10 - started });

@@ -152,7 +152,7 @@ export class Held {
   left(): Promise<void> {
     return eventually(
       () => this.responses.every((res) => res.destroyed),
-      () => 'the server to see its clients leave',
+      'the server to see its clients leave',
     );
   }
 

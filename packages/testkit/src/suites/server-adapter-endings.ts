@@ -252,7 +252,7 @@ export function endingCases(harness: ServerAdapterHarness): SuiteCase[] {
       for (const client of await bench.clients(10)) client.pause().request('GET /');
       await eventually(
         () => bench.guard.snapshot().outcomes.success >= 5,
-        () => 'five answers to be written',
+        'five answers to be written',
       );
       await bench.inflight(0);
     }),
@@ -350,7 +350,7 @@ export function endingCases(harness: ServerAdapterHarness): SuiteCase[] {
         await first.started(1);
         await eventually(
           () => bench.guard.snapshot().outcomes.success === 1,
-          () => 'the second call to end before the first',
+          'the second call to end before the first',
         );
         assert.equal(bench.guard.inflight, 1);
         assert.equal(client.text, '');
@@ -368,10 +368,7 @@ export function endingCases(harness: ServerAdapterHarness): SuiteCase[] {
       await held.started(2);
       const { socket } = held.responses[0] as { socket: { destroyed: boolean } };
       client.destroy();
-      await eventually(
-        () => socket.destroyed,
-        () => 'the server to see its client leave',
-      );
+      await eventually(() => socket.destroyed, 'the server to see its client leave');
       bench.clock.advanceMs(400);
       await bench.ended({ abandoned: 2 });
     }),
@@ -464,7 +461,7 @@ export function endingCases(harness: ServerAdapterHarness): SuiteCase[] {
       for (const client of clients) client.request('POST /upload', 'Content-Length: 100').send('0');
       await eventually(
         () => clients.filter((client) => client.text.includes('503')).length === 6,
-        () => 'half of the uploads to be refused',
+        'half of the uploads to be refused',
       );
       await bench.inflight(6);
       // a body that comes with its request is not held against anybody
@@ -483,7 +480,7 @@ export function endingCases(harness: ServerAdapterHarness): SuiteCase[] {
       for (const client of clients) client.request('POST /upload', 'Content-Length: 100').send('0');
       await eventually(
         () => clients.filter((client) => client.text.includes('503')).length === 1,
-        () => 'one of the uploads to be refused',
+        'one of the uploads to be refused',
       );
       assert.equal((await bench.get()).text, 'ok');
     }),
@@ -578,10 +575,7 @@ export function endingCases(harness: ServerAdapterHarness): SuiteCase[] {
       );
       // one leaves, and there is room again
       streams.pop()?.destroy();
-      await eventually(
-        () => ended === 2,
-        () => 'the stream to end',
-      );
+      await eventually(() => ended === 2, 'the stream to end');
       const again = await bench.client();
       again.request('GET /events');
       await again.until(/data: 1/);
@@ -638,7 +632,7 @@ async function reading(): Promise<void> {
 async function settled(sources: readonly Readable[]): Promise<void> {
   await eventually(
     () => sources.length > 0 && sources.every((source) => source.isPaused()),
-    () => 'the pipe to stand still',
+    'the pipe to stand still',
   );
   await reading();
 }

@@ -1,4 +1,4 @@
-import { type Channel, type ChannelOptions, createChannel } from '@elimit/fetch';
+import { type Channel, type ChannelOptions, createChannel } from '@elimit/client';
 import { ok, startTestServer, type TestServer } from '@elimit/testkit';
 import { afterEach, beforeEach } from '@jest/globals';
 
@@ -23,7 +23,7 @@ export async function start(handler = ok): Promise<TestServer> {
   return server;
 }
 
-/** A channel with the test's own connections and no chance in it, closed with the test. */
+/** A channel with endpoints of the test's own, patient, and without chance: it begins with the first node. Closed with the test. */
 export function openChannel(options: ChannelOptions): Channel {
   const channel = createChannel({
     connectionGroup: `test ${tests}`,
@@ -34,12 +34,4 @@ export function openChannel(options: ChannelOptions): Channel {
   });
   atEnd(() => channel.close());
   return channel;
-}
-
-export async function until(what: string, check: () => boolean): Promise<void> {
-  const endMs = performance.now() + 10_000;
-  while (!check()) {
-    if (performance.now() > endMs) throw new Error(`not yet: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
 }
