@@ -8,6 +8,7 @@ import {
   numberIn,
   tell,
   wellRatio,
+  withoutStack,
 } from '@elimit/core';
 import type { TryFn } from './attempt.js';
 import type { Balancer, Candidate } from './balancer/balancer.js';
@@ -201,7 +202,8 @@ class NodeChannel implements Channel, CallHost {
     const nowUs = this.options.clock.nowUs();
     const candidates = this.#candidates(origin);
     if (origin === undefined && !this.#recoveryAdmits(nowUs)) {
-      return new RecoveringError(this.name, this.#countUsable(nowUs));
+      const usable = this.#countUsable(nowUs);
+      return withoutStack(() => new RecoveringError(this.name, usable));
     }
     if (!askBreaker) return this.#pickUnasked(candidates, tried);
     const picked = this.#pickByRank(candidates, tried, freshOnly, nowUs);
@@ -214,7 +216,9 @@ class NodeChannel implements Channel, CallHost {
     const nowUs = this.options.clock.nowUs();
     const leftUs = candidates.map(({ endpoint }) => endpoint.isolationLeftUs(nowUs));
     const retryAfterMs = leftUs.length === 0 ? 0 : Math.ceil(Math.min(...leftUs) / 1000);
-    return new NoEndpointError(this.name, candidates.length, retryAfterMs, this.#namingError);
+    return withoutStack(
+      () => new NoEndpointError(this.name, candidates.length, retryAfterMs, this.#namingError),
+    );
   }
 
   /**

@@ -1,20 +1,17 @@
-import { BRPC_CODES } from '@elimit/core';
+import { BRPC_CODES, hasBrand } from '@elimit/core';
 
 const NO_ENDPOINT: unique symbol = Symbol.for('@elimit/client/NoEndpointError') as never;
 const RECOVERING: unique symbol = Symbol.for('@elimit/client/RecoveringError') as never;
 const CLOSED: unique symbol = Symbol.for('@elimit/client/ChannelClosedError') as never;
 const CONNECT_TIMEOUT: unique symbol = Symbol.for('@elimit/client/ConnectTimeoutError') as never;
 
-function hasBrand(value: unknown, brand: symbol): boolean {
-  return typeof value === 'object' && value !== null && brand in value;
-}
-
 /** Rejects a call for which no endpoint could be used: all isolated, or none known. */
 export class NoEndpointError extends Error {
   override readonly name = 'NoEndpointError';
   readonly code = 'ERR_NO_ENDPOINT';
   readonly brpcCode = BRPC_CODES.EHOSTDOWN;
-  readonly status = 503;
+  /** For a server that fails because of it; a 503 would invite clients to ask the next server, which has no endpoint either. */
+  readonly status = 502;
   readonly [NO_ENDPOINT] = true;
 
   /**
@@ -48,7 +45,8 @@ export class RecoveringError extends Error {
   override readonly name = 'RecoveringError';
   readonly code = 'ERR_RECOVERING';
   readonly brpcCode = BRPC_CODES.EREJECT;
-  readonly status = 503;
+  /** As of a `NoEndpointError`. */
+  readonly status = 502;
   readonly [RECOVERING] = true;
 
   constructor(
@@ -68,6 +66,8 @@ export class RecoveringError extends Error {
 export class ChannelClosedError extends Error {
   override readonly name = 'ChannelClosedError';
   readonly code = 'ERR_CHANNEL_CLOSED';
+  /** For a server that fails because of it. */
+  readonly status = 502;
   readonly [CLOSED] = true;
 
   constructor(readonly channel: string) {
@@ -84,6 +84,8 @@ export class ChannelClosedError extends Error {
 export class ConnectTimeoutError extends Error {
   override readonly name = 'ConnectTimeoutError';
   readonly code = 'ERR_CONNECT_TIMEOUT';
+  /** For a server that fails because of it. */
+  readonly status = 504;
   readonly syscall = 'connect';
   readonly [CONNECT_TIMEOUT] = true;
 

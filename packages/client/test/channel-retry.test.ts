@@ -541,9 +541,10 @@ it('says so when a call gets nobody', async () => {
   expect(error).toMatchObject({
     code: 'ERR_NO_ENDPOINT',
     brpcCode: 112,
-    status: 503,
+    status: 502, // as outboundFactsOf says, and so the adapters
     retryAfterMs: 100,
     endpoints: 1,
     message: 'channel search: none of 1 endpoints can be used now',
   });
+  expect((error as Error).stack).toBe(`NoEndpointError: ${(error as Error).message}`); // none was captured
 });

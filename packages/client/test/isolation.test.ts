@@ -376,7 +376,7 @@ describe('recovery of a cluster', () => {
       expect(error).toMatchObject({
         code: 'ERR_RECOVERING',
         brpcCode: 1018,
-        status: 503,
+        status: 502,
         usable: 0,
       });
     }

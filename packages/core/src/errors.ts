@@ -33,7 +33,8 @@ export function withoutStack<T extends Error>(make: () => T): T {
   }
 }
 
-function hasBrand(value: unknown, brand: symbol): boolean {
+/** True for an object with this symbol of `Symbol.for`: what an error's `is` asks, so that it holds for another copy of its package. */
+export function hasBrand(value: unknown, brand: symbol): boolean {
   return typeof value === 'object' && value !== null && brand in value;
 }
 

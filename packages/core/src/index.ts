@@ -82,11 +82,13 @@ export { type Clock, systemClock } from './clock.js';
 export {
   BRPC_CODES,
   BreakerOpenError,
+  hasBrand,
   RejectedError,
   type Rejection,
   type RejectionReason,
   rejected,
   TimeoutError,
+  withoutStack,
 } from './errors.js';
 export type {
   BreakerEvent,

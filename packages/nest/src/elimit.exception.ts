@@ -1,9 +1,11 @@
 import {
   BRPC_CODES,
+  hasBrand,
   REJECTION_STATUS,
   type Rejection,
   rejectionBody,
   retryAfterSeconds,
+  withoutStack,
 } from '@elimit/core';
 import { HttpException } from '@nestjs/common';
 
@@ -41,20 +43,14 @@ export class ElimitException extends HttpException {
 
   /** True for an `ElimitException` of this or another copy of the package. */
   static is(value: unknown): value is ElimitException {
-    return typeof value === 'object' && value !== null && BRAND in value;
+    return hasBrand(value, BRAND);
   }
 }
 
-/** Made without a stack, which would cost five times the rest: a refusal is no fault. */
+/** The exception form of a rejection. */
 export function exceptionOf(
   rejection: Rejection,
   options?: ElimitExceptionOptions,
 ): ElimitException {
-  const { stackTraceLimit } = Error;
-  Error.stackTraceLimit = 0;
-  try {
-    return new ElimitException(rejection, options);
-  } finally {
-    Error.stackTraceLimit = stackTraceLimit;
-  }
+  return withoutStack(() => new ElimitException(rejection, options));
 }

@@ -1,3 +1,4 @@
+import { hasBrand } from '../errors.js';
 import type { Random } from '../random.js';
 
 /** What a key may use: `rate` tokens a second, `burst` of them saved. */
@@ -75,6 +76,6 @@ export class RateStoreError extends Error {
 
   /** True for a `RateStoreError` of this or another copy of the package. */
   static is(value: unknown): value is RateStoreError {
-    return typeof value === 'object' && value !== null && STORE_FAILED in value;
+    return hasBrand(value, STORE_FAILED);
   }
 }
