@@ -1,12 +1,13 @@
 import { type Clock, systemClock } from '../clock.js';
-import type { Rejection, RejectionReason } from '../errors.js';
+import type { Rejection } from '../errors.js';
 import { type OnEvent, quiet } from '../events.js';
 import { createLimiter } from '../limiter/create.js';
 import {
   configurableOf,
+  type DeadlineLimiter,
+  deadlineOf,
   estimatesOf,
   type Limiter,
-  timeoutUsOf,
   warningOf,
 } from '../limiter/limiter.js';
 import {
@@ -22,6 +23,7 @@ import { booleanOf, type FlagSnapshot, functionOf, having, knownKeys, textOf } f
 import type { Outcome } from '../outcome.js';
 import { type Random, systemRandom } from '../random.js';
 import { systemTimers, type Timers } from '../timers.js';
+import { Arrivals } from './arrivals.js';
 import { type CallContext, type ExecuteOptions, executeGuarded } from './execute.js';
 import { ForeignLimiter } from './foreign-limiter.js';
 import { LoopRule, type LoopTurn } from './loop-rule.js';
@@ -29,7 +31,6 @@ import {
   CallPermit,
   type Entry,
   GIVEN_BACK,
-  InflightChain,
   type Issuer,
   LET_THROUGH,
   type RevokeReason,
@@ -157,7 +158,7 @@ export class CallGuard implements Guard, Issuer {
   readonly #loop = new LoopRule();
   readonly #latencies = new LatencyHistogram();
   readonly #meter: RateMeter;
-  readonly #chain = new InflightChain();
+  readonly #arrivals = new Arrivals();
   /** Codes that were told. */
   readonly #warned = new Set<string>();
   // moves when configured
@@ -167,6 +168,8 @@ export class CallGuard implements Guard, Issuer {
   #engine: Limiter;
   /** The same, asked and taught at every call: if it is somebody else's, what it throws is kept from the calls. */
   #limiter: Limiter;
+  /** The same once more, if it has a timeout of its own. */
+  #deadline: DeadlineLimiter | undefined;
   #dryRun: boolean;
   /** The most that an adaptive engine may ever set; 0 for an engine whose limit is someone's word. */
   #ceiling: number;
@@ -201,6 +204,7 @@ export class CallGuard implements Guard, Issuer {
     const nowUs = this.#clock.nowUs();
     this.#engine = createLimiter(this.#parsed, { random: this.#random, nowUs });
     this.#limiter = shielded(this.#engine, this.#parsed);
+    this.#deadline = deadlineOf(this.#limiter);
     this.#ceiling = ceilingOf(this.#engine);
     this.#meter = new RateMeter(nowUs);
     this.#latencies.roll(nowUs);
@@ -235,23 +239,13 @@ export class CallGuard implements Guard, Issuer {
     const remainingUs =
       typeof timeoutMs === 'number' ? leftUs(timeoutMs, nowUs - arrivedUs) : Infinity;
 
-    const server = this.#server;
-    let ofServer: Verdict = ADMIT;
-    if (server !== undefined && remainingUs > 0) {
-      ofServer = server.#judge(nowUs, arrivedUs, remainingUs, priority);
-      if (ofServer !== ADMIT && !server.#dryRun) {
-        return server.#refuse(ofServer === TOO_LATE ? 'deadline' : 'server', ofServer, nowUs);
-      }
+    if (this.#server !== undefined) {
+      return this.#acquireBoth(this.#server, nowUs, arrivedUs, remainingUs, priority);
     }
     const verdict = this.#judge(nowUs, arrivedUs, remainingUs, priority);
-    if (verdict !== ADMIT && !this.#dryRun) {
-      return this.#refuse(verdict === TOO_LATE ? 'deadline' : 'concurrency', verdict, nowUs);
-    }
-    const outer =
-      server === undefined
-        ? undefined
-        : server.#admit(ofServer, nowUs, arrivedUs, priority, undefined);
-    return this.#admit(verdict, nowUs, arrivedUs, priority, outer);
+    return verdict === ADMIT || this.#dryRun
+      ? this.#admit(verdict, nowUs, arrivedUs, priority, undefined)
+      : this.#refuse('concurrency', verdict, nowUs);
   }
 
   execute<T>(
@@ -296,7 +290,7 @@ export class CallGuard implements Guard, Issuer {
   snapshot(): GuardSnapshot {
     const nowUs = this.#clock.nowUs();
     this.#tick(nowUs);
-    const oldest = this.#chain.oldest;
+    const oldestUs = this.#arrivals.oldestUs();
     return {
       type: 'guard',
       name: this.name,
@@ -316,7 +310,7 @@ export class CallGuard implements Guard, Issuer {
       },
       latency: this.#latencies.snapshot(nowUs),
       qps: this.#meter.finishedPerSecond(nowUs),
-      oldestInflightMs: oldest === undefined ? 0 : Math.max(0, nowUs - oldest.arrivedUs) / 1000,
+      oldestInflightMs: Math.max(0, nowUs - oldestUs) / 1000,
       loopDelayMs: this.#loop.delayMs(nowUs),
       estimates: estimatesOf(this.#engine) ?? null,
     };
@@ -355,35 +349,30 @@ export class CallGuard implements Guard, Issuer {
 
   returned(permit: CallPermit, outcome: Outcome, excludedUs: number, nowUs: number): void {
     const { epoch } = permit;
-    this.#takeBack(permit, nowUs);
-    this.#meter.finished++;
-    const ownUs = nowUs - permit.arrivedUs;
-    const latencyUs =
-      typeof excludedUs === 'number' && excludedUs > 0
-        ? Math.max(0, Math.floor(ownUs - excludedUs))
-        : ownUs;
-    switch (outcome) {
-      case 'success':
-        this.#success++;
-        this.#latencies.add(latencyUs);
-        break;
-      case 'failure':
-        this.#failure++;
-        this.#latencies.add(latencyUs);
-        break;
-      case 'abandoned':
-        this.#abandoned++;
-        break;
-      case 'ignored':
-        this.#ignored++;
-        break;
-      default: // no outcome at all, from untyped code: it cannot say how its call went
-        this.#ignored++;
-        if (epoch === this.#epoch)
-          this.#limiter.record('ignored', latencyUs, nowUs, permit.inflight);
-        return;
+    let latencyUs = nowUs - this.#takeBack(permit, nowUs);
+    if (typeof excludedUs === 'number' && excludedUs > 0) {
+      latencyUs = Math.max(0, Math.floor(latencyUs - excludedUs));
     }
-    if (epoch === this.#epoch) this.#limiter.record(outcome, latencyUs, nowUs, permit.inflight);
+    this.#meter.finished++;
+    let known = outcome;
+    if (outcome === 'success') {
+      this.#success++;
+      this.#latencies.add(latencyUs);
+    } else known = this.#unsuccessful(outcome, latencyUs);
+    if (epoch === this.#epoch) this.#limiter.record(known, latencyUs, nowUs, permit.inflight);
+  }
+
+  /** @returns the outcome, or `ignored` for what is none, from untyped code: it cannot say how its call went */
+  #unsuccessful(outcome: Outcome, latencyUs: number): Outcome {
+    if (outcome === 'failure') {
+      this.#failure++;
+      this.#latencies.add(latencyUs);
+    } else if (outcome === 'abandoned') this.#abandoned++;
+    else {
+      this.#ignored++;
+      return 'ignored';
+    }
+    return outcome;
   }
 
   revoked(permit: CallPermit, reason: RevokeReason, nowUs: number): Rejection {
@@ -401,41 +390,59 @@ export class CallGuard implements Guard, Issuer {
   /** An engine that counts starts must see the end of each; 'ignored' teaches nothing. */
   #endUnstarted(permit: CallPermit, nowUs: number): void {
     const { epoch } = permit;
-    this.#takeBack(permit, nowUs);
+    const latencyUs = nowUs - this.#takeBack(permit, nowUs);
     if (epoch !== this.#epoch) return;
-    const latencyUs = Math.max(0, nowUs - permit.arrivedUs);
     this.#limiter.record('ignored', latencyUs, nowUs, permit.inflight);
   }
 
   // the path of a call
 
+  /** The server is asked first; a slot of it is taken only for a call that has one here, too. */
+  #acquireBoth(
+    server: CallGuard,
+    nowUs: number,
+    arrivedUs: number,
+    remainingUs: number,
+    priority: Priority,
+  ): Entry {
+    const ofServer =
+      remainingUs > 0 ? server.#judge(nowUs, arrivedUs, remainingUs, priority) : ADMIT;
+    if (ofServer !== ADMIT && !server.#dryRun) return server.#refuse('server', ofServer, nowUs);
+    const verdict = this.#judge(nowUs, arrivedUs, remainingUs, priority);
+    if (verdict !== ADMIT && !this.#dryRun) return this.#refuse('concurrency', verdict, nowUs);
+    const outer = server.#admit(ofServer, nowUs, arrivedUs, priority, undefined);
+    return this.#admit(verdict, nowUs, arrivedUs, priority, outer);
+  }
+
   #judge(nowUs: number, arrivedUs: number, carriedUs: number, priority: Priority): Verdict {
-    // an engine's own timeout runs from the arrival too: what passed unseen before now is gone
-    const waitedUs = nowUs - arrivedUs;
     const remainingUs =
-      waitedUs > 0 ? Math.min(carriedUs, timeoutUsOf(this.#limiter) - waitedUs) : carriedUs;
+      nowUs > arrivedUs ? this.#withinOwn(carriedUs, nowUs - arrivedUs) : carriedUs;
     if (remainingUs <= 0) return TOO_LATE;
     if (nowUs >= this.#meter.slotEndUs) this.#tick(nowUs);
     const limiter = this.#limiter;
-    let inflight = this.#inflight + 1;
     // a dry run plays a world in which the calls that it let through had been refused
-    if (!this.#dryRun) inflight += this.#letThrough;
+    let inflight = 1 + this.#inflight + (this.#dryRun ? 0 : this.#letThrough);
     if (priority !== 'default') this.#reserves.inUse = true;
-    if (this.#reserves.inUse) {
-      const offset = this.#reserves.offsetOf(
-        priority,
-        limiter.maxConcurrency,
-        this.#ceiling,
-        this.#inflight,
-      );
-      // an engine is asked about whole calls, and about one at least
-      inflight = Math.max(1, inflight + offset);
-    }
+    if (this.#reserves.inUse) inflight = this.#weighed(inflight, priority);
     if (inflight > this.#loop.cap) return OVER_LOOP_CAP;
     if (limiter.admits(inflight, nowUs, remainingUs)) return ADMIT;
     // would it have been admitted, had it carried no deadline?
     if (remainingUs !== Infinity && limiter.admits(inflight, nowUs, Infinity)) return TOO_LATE;
     return OVER_LIMIT;
+  }
+
+  /** An engine's own timeout runs from the arrival too: what passed unseen before now is gone. */
+  #withinOwn(carriedUs: number, waitedUs: number): number {
+    const deadline = this.#deadline;
+    return deadline === undefined ? carriedUs : Math.min(carriedUs, deadline.timeoutUs - waitedUs);
+  }
+
+  /** The calls in flight as the engine is asked about them for this class: whole calls, and one at least. */
+  #weighed(inflight: number, priority: Priority): number {
+    const { maxConcurrency } = this.#limiter;
+    const reserves = this.#reserves;
+    const offset = reserves.offsetOf(priority, maxConcurrency, this.#ceiling, this.#inflight);
+    return Math.max(1, inflight + offset);
   }
 
   #admit(
@@ -451,9 +458,8 @@ export class CallGuard implements Guard, Issuer {
     if (inflight > this.#peak) this.#peak = inflight;
     if (priority !== 'default') this.#reserves.taken(priority);
     this.#limiter.started(nowUs, inflight);
-    const permit = new CallPermit(this, inflight, arrivedUs, this.#epoch, priority, outer);
-    this.#chain.add(permit);
-    return permit;
+    const place = this.#arrivals.add(arrivedUs);
+    return new CallPermit(this, inflight, place, this.#epoch, priority, outer);
   }
 
   #admitAnyway(
@@ -466,26 +472,26 @@ export class CallGuard implements Guard, Issuer {
     this.#wouldReject++;
     this.#letThrough++;
     if (verdict === OVER_LIMIT) this.#limiter.refused(nowUs);
-    const permit = new CallPermit(this, this.inflight, arrivedUs, LET_THROUGH, priority, outer);
-    this.#chain.add(permit);
-    return permit;
+    const place = this.#arrivals.add(arrivedUs);
+    return new CallPermit(this, this.inflight, place, LET_THROUGH, priority, outer);
   }
 
-  #refuse(reason: RejectionReason, verdict: Verdict, nowUs: number): Rejection {
+  #refuse(full: 'concurrency' | 'server', verdict: Verdict, nowUs: number): Rejection {
     if (verdict === OVER_LIMIT) this.#limiter.refused(nowUs);
     this.#meter.refused++;
-    return this.#refusals.refuse(reason, nowUs);
+    return this.#refusals.refuse(verdict === TOO_LATE ? 'deadline' : full, nowUs);
   }
 
-  #takeBack(permit: CallPermit, nowUs: number): void {
+  /** @returns when the call arrived */
+  #takeBack(permit: CallPermit, nowUs: number): number {
     if (permit.epoch === LET_THROUGH) this.#letThrough--;
     else {
       this.#inflight--;
       if (permit.priority !== 'default') this.#reserves.returned(permit.priority);
     }
     permit.epoch = GIVEN_BACK;
-    this.#chain.remove(permit);
     if (nowUs >= this.#meter.slotEndUs) this.#tick(nowUs);
+    return this.#arrivals.remove(permit.place);
   }
 
   /** Twice a second, on the back of a call: what would otherwise need a timer. */
@@ -519,6 +525,7 @@ export class CallGuard implements Guard, Issuer {
     else if (parsed.engine !== 'custom' || parsed.limiter !== this.#engine) {
       this.#engine = createLimiter(parsed, { random: this.#random, nowUs: this.#clock.nowUs() });
       this.#limiter = shielded(this.#engine, parsed);
+      this.#deadline = deadlineOf(this.#limiter);
       this.#epoch++;
     }
     this.#ceiling = ceilingOf(this.#engine);

@@ -45,18 +45,17 @@ export const LET_THROUGH = 0;
 /** `epoch` of a permit that has been given back. */
 export const GIVEN_BACK = -1;
 
-/** The one object that a guarded call costs. Also a link in its guard's chain of calls in flight. */
+/** The one object that a guarded call costs. */
 export class CallPermit implements Permit {
   readonly admitted = true;
   /** The engine that admitted the call, by number; or one of the two constants above. */
   epoch: number;
-  older: CallPermit | undefined = undefined;
-  newer: CallPermit | undefined = undefined;
 
   constructor(
     readonly issuer: Issuer,
     readonly inflight: number,
-    readonly arrivedUs: number,
+    /** Where its guard has noted when it arrived. */
+    readonly place: number,
     epoch: number,
     readonly priority: Priority,
     /** The server-level permit of the same call. */
@@ -90,33 +89,5 @@ export class CallPermit implements Permit {
     this.issuer.abandoned(this, nowUs);
     const { outer } = this;
     if (outer !== undefined && outer.epoch !== GIVEN_BACK) outer.issuer.abandoned(outer, nowUs);
-  }
-}
-
-/** The calls in flight, oldest first: links in the permits themselves, so that the oldest costs nothing to know. */
-export class InflightChain {
-  #oldest: CallPermit | undefined;
-  #newest: CallPermit | undefined;
-
-  get oldest(): CallPermit | undefined {
-    return this.#oldest;
-  }
-
-  add(permit: CallPermit): void {
-    const newest = this.#newest;
-    if (newest === undefined) this.#oldest = permit;
-    else newest.newer = permit;
-    permit.older = newest;
-    this.#newest = permit;
-  }
-
-  remove(permit: CallPermit): void {
-    const { older, newer } = permit;
-    if (older === undefined) this.#oldest = newer;
-    else older.newer = newer;
-    if (newer === undefined) this.#newest = older;
-    else newer.older = older;
-    // a permit that someone keeps must not keep its neighbours
-    permit.older = permit.newer = undefined;
   }
 }

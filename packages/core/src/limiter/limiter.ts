@@ -92,9 +92,14 @@ export interface DeadlineLimiter extends Limiter {
   readonly timeoutUs: number;
 }
 
+/** The limiter as one with a timeout of its own, or `undefined`. */
+export function deadlineOf(limiter: Limiter): DeadlineLimiter | undefined {
+  return 'timeoutUs' in limiter ? (limiter as DeadlineLimiter) : undefined;
+}
+
 /** The engine's own timeout, in microseconds; `Infinity` for an engine without one. */
 export function timeoutUsOf(limiter: Limiter): number {
-  return 'timeoutUs' in limiter ? (limiter as DeadlineLimiter).timeoutUs : Number.POSITIVE_INFINITY;
+  return deadlineOf(limiter)?.timeoutUs ?? Number.POSITIVE_INFINITY;
 }
 
 /** What an engine is built with, beside its options. */

@@ -1,0 +1,59 @@
+/** Places to begin with; a guard that never holds more calls than this stays this small. */
+const PLACES = 16;
+
+/**
+ * When each call in flight arrived. A call is given a place, and gives it back: both are a few writes of plain
+ * numbers, while the oldest call is looked for only when somebody asks. Kept apart from the permits, since pointers
+ * between objects of different age are dear to a garbage collector, and a permit that is lost would keep others alive.
+ */
+export class Arrivals {
+  /** By place; `Infinity` where nobody is. */
+  #us = nobody(PLACES);
+  /** The free places, as a stack. */
+  #free = places(0, PLACES);
+  #freeCount = PLACES;
+
+  /** @returns the call's place, for `remove` */
+  add(arrivedUs: number): number {
+    if (this.#freeCount === 0) this.#grow();
+    const place = this.#free[--this.#freeCount] as number;
+    this.#us[place] = arrivedUs;
+    return place;
+  }
+
+  /** @returns when the call of this place arrived */
+  remove(place: number): number {
+    const arrivedUs = this.#us[place] as number;
+    this.#us[place] = Number.POSITIVE_INFINITY;
+    this.#free[this.#freeCount++] = place;
+    return arrivedUs;
+  }
+
+  /** When the oldest call arrived; `Infinity` if there is none. */
+  oldestUs(): number {
+    let oldestUs = Number.POSITIVE_INFINITY;
+    for (const us of this.#us) if (us < oldestUs) oldestUs = us;
+    return oldestUs;
+  }
+
+  /** Twice the places. As many as there ever were calls at once, so they are kept. */
+  #grow(): void {
+    const before = this.#us;
+    const { length } = before;
+    this.#us = nobody(2 * length);
+    this.#us.set(before);
+    this.#free = places(length, 2 * length);
+    this.#freeCount = length;
+  }
+}
+
+function nobody(count: number): Float64Array {
+  return new Float64Array(count).fill(Number.POSITIVE_INFINITY);
+}
+
+/** Room for `to` free places, of which those `from` on are free. */
+function places(from: number, to: number): Uint32Array {
+  const free = new Uint32Array(to);
+  for (let i = from; i < to; i++) free[i - from] = i;
+  return free;
+}
