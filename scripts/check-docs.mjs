@@ -1,5 +1,5 @@
 // Type-checks every ```ts block of the README files and docs/, each as a module of its own, with the names of
-// scripts/docs-globals.d.ts in scope; finds links to files that are not there; and holds the tables of docs/errors.md
+// scripts/docs-globals.d.ts in scope; finds links to files and headings that are not there; and holds the tables of docs/errors.md
 // against the codes in the sources.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -15,10 +15,14 @@ const origin = new Map();
 let broken = 0;
 for (const page of pages) {
   const text = readFileSync(join(root, page), 'utf8');
-  for (const [, target] of text.matchAll(/\]\(([^)#\s]+)(?:#[^)]*)?\)/g)) {
+  for (const [, target, heading] of text.matchAll(/\]\(([^)#\s]*)(?:#([^)]*))?\)/g)) {
     if (/^[a-z]+:/i.test(target)) continue;
-    if (!existsSync(resolve(root, dirname(page), target))) {
+    const file = target === '' ? join(root, page) : resolve(root, dirname(page), target);
+    if (!existsSync(file)) {
       console.error(`${page}: no file ${target}`);
+      broken++;
+    } else if (heading !== undefined && !headingsOf(file).has(heading)) {
+      console.error(`${page}: no heading #${heading} in ${target}`);
       broken++;
     }
   }
@@ -81,6 +85,18 @@ function checkCodes() {
   return missing.length + stale.length;
 }
 
+/** What links to a page may end in: its headings as GitHub and the API reference spell them. */
+function headingsOf(file) {
+  const text = readFileSync(file, 'utf8').replace(/^```[\s\S]*?^```$/gm, '');
+  const spelled = [...text.matchAll(/^#{1,6} (.*)$/gm)].map(([, heading]) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}_ -]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+  return new Set(spelled);
+}
+
 function listPages() {
   const { stdout: listed } = spawnSync(
     'git',
@@ -93,7 +109,6 @@ function listPages() {
   return listed
     .split('\n')
     .filter(
-      (file) =>
-        file !== '' && !/CHANGELOG|\/etc\/|\/results\//.test(file) && existsSync(join(root, file)),
+      (file) => file !== '' && !/CHANGELOG|\/etc\//.test(file) && existsSync(join(root, file)),
     );
 }

@@ -20,6 +20,7 @@ const TASKS = {
   'docs:api': {
     about: 'the API reference, from the sources, into docs/api',
     script: 'node_modules/typedoc/bin/typedoc',
+    build: true,
   },
   demo: {
     about: 'one service bare and protected under the same overload',

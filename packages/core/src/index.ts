@@ -103,7 +103,9 @@ export { tell } from './events.js';
 export type { AutoOptions, AutoSettings } from './limiter/auto.js';
 export type {
   AutoDocumentedOptions,
+  AutoLaw,
   AutoSharedOptions,
+  AutoSharedSettings,
   AutoStrictOptions,
   AutoStrictSettings,
 } from './limiter/auto-strict.js';

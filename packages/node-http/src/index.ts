@@ -13,7 +13,7 @@ export {
   type Next,
   RequestLimit,
 } from './limit-request.js';
-export type { LoopHooks, LoopListener, LoopMonitor } from './loop-monitor.js';
+export type { LoopHandle, LoopHooks, LoopListener, LoopMonitor } from './loop-monitor.js';
 export { type Protection, type ProtectOptions, protect } from './protect.js';
 export type { RateHeaderDraft } from './rate-headers.js';
 export { ipKey } from './rate-limit-key.js';

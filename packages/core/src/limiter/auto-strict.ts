@@ -73,10 +73,13 @@ export interface AutoDocumentedOptions extends AutoSharedOptions {
   readonly alpha?: number | undefined;
 }
 
-type Shared = { [K in keyof AutoSharedOptions]-?: NonNullable<AutoSharedOptions[K]> };
+/** {@link AutoSharedOptions}, resolved. */
+export type AutoSharedSettings = {
+  [K in keyof AutoSharedOptions]-?: NonNullable<AutoSharedOptions[K]>;
+};
 
 /** Resolved options of both laws; what the law in force has no use for stands at its default. */
-export interface AutoStrictSettings extends Shared {
+export interface AutoStrictSettings extends AutoSharedSettings {
   readonly law: AutoLaw;
   readonly maxExploreRatio: number;
   readonly minExploreRatio: number;
@@ -87,9 +90,9 @@ export interface AutoStrictSettings extends Shared {
 }
 
 type CodeSettings = Omit<AutoStrictSettings, 'law' | 'alpha'>;
-type DocumentedSettings = Shared & { readonly alpha: number };
+type DocumentedSettings = AutoSharedSettings & { readonly alpha: number };
 
-const SHARED_RULES: OptionRules<Shared> = {
+const SHARED_RULES: OptionRules<AutoSharedSettings> = {
   ...SAMPLING_RULES,
   initialMaxConcurrency: fixed(40, integer(1), 'the limit at the start'),
   remeasureIntervalMs: live(
