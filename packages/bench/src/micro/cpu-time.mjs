@@ -13,7 +13,26 @@ export async function nsPerCall(call, calls, { awaits }) {
 export async function steadyNs(call, calls, { awaits, warmUp = 4, rounds = 7 }) {
   for (let i = 0; i < warmUp; i++) await nsPerCall(call, calls, { awaits });
   const figures = [];
-  for (let i = 0; i < rounds; i++) figures.push(await nsPerCall(call, calls, { awaits }));
+  for (let i = 0; i < rounds; i++) {
+    await turn();
+    figures.push(await nsPerCall(call, calls, { awaits }));
+  }
   figures.sort((a, b) => a - b);
   return figures[Math.floor(rounds / 4)];
+}
+
+/** Ends the arm with its figures: to the bench that waits for them, or to whoever started it by hand. */
+export function finish(figures) {
+  if (process.send === undefined) {
+    console.log(JSON.stringify(figures));
+    process.exit(); // a peer's timers would keep the process
+  }
+  process.send({ figures }, () => process.exit());
+}
+
+/** Waits until the bench says that this arm may go on; the others stand still meanwhile. */
+async function turn() {
+  if (process.send === undefined) return;
+  process.send('waiting');
+  await new Promise((resolve) => process.once('message', resolve));
 }

@@ -6,7 +6,7 @@
  */
 import { parseArgs } from 'node:util';
 import { provenanceLines, provenanceOf, saveReport } from '../report.js';
-import { BREAKER, type CallCosts, GUARD, measureCalls, RATE } from './call-arms.js';
+import { BREAKER, type CallCosts, GARBAGE, GUARD, measureCalls, RATE } from './call-arms.js';
 import { CONNECTIONS, HTTP_ARMS, measureHttp } from './http-arms.js';
 
 interface Row {
@@ -25,20 +25,22 @@ const { values } = parseArgs({
 const rounds = values.quick ? 3 : 7;
 const rows: Row[] = [];
 
-const guard = measureCalls(GUARD, rounds);
+const guard = await measureCalls(GUARD, rounds);
 const overBulkhead = (arm: keyof typeof guard) => ratios(ns(guard[arm]), ns(guard.bulkhead));
 row('guard auto, tryAcquire + release ÷ bulkhead', overBulkhead('guard auto'), 1);
-row('  with arrivedUs given ÷ bulkhead', overBulkhead('guard auto, arrivedUs'), null);
+row('  as an adapter asks ÷ bulkhead', overBulkhead('guard auto, with options'), null);
 row('  around an async call ÷ bulkhead', overBulkhead('guard auto, around'), null);
 row('  execute ÷ bulkhead', overBulkhead('guard auto, execute'), null);
+row('  the async call alone ÷ bulkhead', overBulkhead('bare async call'), null);
 row('  two readings of the clock alone ÷ bulkhead', overBulkhead('clock').map(twice), null);
-const permitBytes = pick(guard['guard auto'], 'permitBytes').map(Math.round);
-const garbage = pick(guard['guard auto'], 'bytes').map(Math.round);
+const garbageOf = await measureCalls(GARBAGE, 3);
+const permitBytes = pick(garbageOf['guard auto'], 'permitBytes').map(Math.round);
+const garbage = pick(garbageOf['guard auto'], 'bytes').map(Math.round);
 row('  a permit and its time of arrival, bytes', permitBytes, null);
 // the time at which it is released, as a number of its own: beyond 36 minutes of uptime it is no small integer
 row('  garbage of a call beyond its permit, bytes', over(garbage, permitBytes), 16);
 
-const breaker = measureCalls(BREAKER, rounds);
+const breaker = await measureCalls(BREAKER, rounds);
 const COCKATIEL = ['cockatiel consecutive', 'cockatiel count', 'cockatiel sampling'] as const;
 row(
   'breaker ÷ the quickest of cockatiel’s',
@@ -47,7 +49,7 @@ row(
 );
 row('  ÷ opossum', ratios(ns(breaker.elimit), ns(breaker.opossum)), null);
 
-const rate = measureCalls(RATE, 3);
+const rate = await measureCalls(RATE, 3);
 const peers = [
   rate['rate-limiter-flexible'],
   rate['@nestjs/throttler'],

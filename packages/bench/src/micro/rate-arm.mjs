@@ -1,10 +1,10 @@
-// One arm of call-arms.ts: `node rate-arm.mjs NAME` prints { ns, nsManyHits, nsManyKeys, bytesPerKey } as JSON. Plain
+// One arm of call-arms.ts: `node rate-arm.mjs NAME` gives { ns, nsManyHits, nsManyKeys, bytesPerKey }. Plain
 // JavaScript, so that plain node runs it on the built packages, with no transform in between.
 import { createRateLimiter, systemClock } from '@elimit/core';
 import { ThrottlerStorageService } from '@nestjs/throttler';
 import { MemoryStore, rateLimit } from 'express-rate-limit';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
-import { nsPerCall, steadyNs } from './cpu-time.mjs';
+import { finish, nsPerCall, steadyNs } from './cpu-time.mjs';
 
 const WINDOW_MS = 60_000;
 const MANY = 1e9;
@@ -102,5 +102,4 @@ const used = (m) => m.heapUsed + m.external;
 const bytesPerKey = (used(after) - used(before)) / many.length;
 const nsManyKeys = await steadyNs(crowded, many.length, { awaits, warmUp: 0, rounds: 2 });
 
-console.log(JSON.stringify({ ns, nsManyHits, nsManyKeys, bytesPerKey }));
-process.exit(0);
+finish({ ns, nsManyHits, nsManyKeys, bytesPerKey });
