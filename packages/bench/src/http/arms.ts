@@ -55,8 +55,8 @@ export interface StartedArm {
 }
 
 /**
- * What a server is for: to be measured, or to warm up its code, which both share. The one for warming up refuses
- * nearly everything, by a guard of its own, so that the other's has learned nothing.
+ * What a server is for: to be measured, or to warm up its code, which both share. The one for warming up has a
+ * guard of its own, so that the other's has learned nothing.
  */
 export type Purpose = 'measured' | 'warmUp';
 
@@ -93,9 +93,9 @@ const LIMITS: Partial<Record<Arm, 'auto' | 'timeout' | number>> = {
   'nest-front': 'auto',
 };
 const WARM_UP_LIMITS: Record<'auto' | 'timeout' | 'constant', MaxConcurrency> = {
-  auto: { type: 'auto', maxConcurrency: 2 },
-  timeout: { type: 'timeout', maxConcurrency: 2 },
-  constant: 2,
+  auto: { type: 'auto', maxConcurrency: 10 },
+  timeout: { type: 'timeout', maxConcurrency: 10 },
+  constant: 10,
 };
 
 function startExpress(arm: Arm, guard: Guard | undefined): StartedArm {

@@ -3,9 +3,9 @@ import { performance } from 'node:perf_hooks';
 
 /**
  * The services that are put under load: CPU at once; a downstream of few slots; a wait, then CPU; a JSON
- * body, then CPU; CPU behind an `await` of nothing; a chunked answer; and nothing at all.
+ * body, then CPU; CPU behind an `await` of nothing; a chunked answer; and a little CPU, for warming up.
  */
-export const WORKLOADS = ['cpu', 'async', 'mixed', 'post', 'later', 'stream', 'hello'] as const;
+export const WORKLOADS = ['cpu', 'async', 'mixed', 'post', 'later', 'stream', 'brief'] as const;
 export type Workload = (typeof WORKLOADS)[number];
 
 /** How a workload is asked. */
@@ -24,6 +24,7 @@ const MIXED_WAIT_MS = 10;
 const MIXED_CPU_MS = 4;
 const STREAM_CHUNKS = 5;
 const STREAM_GAP_MS = 4;
+const BRIEF_MS = 0.3;
 
 /**
  * What a workload could do on a machine of its own, per second, if nothing else cost anything; Infinity
@@ -36,7 +37,7 @@ export const IDEAL_PER_SECOND: Readonly<Record<Workload, number>> = {
   post: 1_000 / CPU_MS,
   later: 1_000 / CPU_MS,
   stream: Number.POSITIVE_INFINITY,
-  hello: Number.POSITIVE_INFINITY,
+  brief: Number.POSITIVE_INFINITY,
 };
 
 export function requestFor(workload: Workload): WorkloadRequest {
@@ -72,7 +73,8 @@ export function createHandlers(): Readonly<Record<Workload, Handler>> {
       }
       res.end();
     },
-    hello: (_req, res) => {
+    brief: (_req, res) => {
+      burn(BRIEF_MS);
       res.end('ok');
     },
   };

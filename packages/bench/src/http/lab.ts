@@ -34,14 +34,14 @@ export interface LabResult {
 export const DEADLINE_MS = 500;
 /** Enough connections to keep every workload busy, few enough for none to wait long. */
 const CAPACITY_CONNECTIONS = 50;
-/**
- * Code is warmed up as that of a server in production is: with kept connections, then with one for each request.
- * Cold, a refusal costs three times as much, and under a handler that is called 200 times a second it takes ten
- * seconds to be compiled.
- */
 const REFUSED_CLIENTS: readonly ClientKind[] = ['hangUp', 'oneShot'];
 const REFUSED_PER_SECOND = 3_000;
-const WARM_UP = { workload: 'hello', durationMs: 1_500, oneShotPerSecond: 3_000 } as const;
+/**
+ * Code is warmed up as that of a server in production is, by an overload with kept connections, then one with a
+ * connection for each request. Cold, a refusal costs three times as much, and under a handler that is called 200
+ * times a second it takes ten seconds to be compiled.
+ */
+const WARM_UP = { workload: 'brief', rate: 3_000, durationMs: 1_500 } as const;
 /** Between the loads: before a light one is measured, and before a heavy one, whose start is not to count. */
 const LIGHT_LEAD_MS = 500;
 const HEAVY_LEAD_MS = 1_500;
@@ -122,10 +122,10 @@ async function serving<T>(arm: Arm, use: (port: number, server: Child) => Promis
   const server = new Child(new URL('./app-child.ts', import.meta.url), [arm], SERVER_CORE);
   try {
     const { port, warmUpPort } = await server.ask<Ports>();
-    const { workload, durationMs, oneShotPerSecond: rate } = WARM_UP;
-    const hello = { ...requestFor(workload), port: warmUpPort, durationMs };
-    await closedLoopFromChild({ ...hello, connections: CAPACITY_CONNECTIONS });
-    await loadFromChild({ ...hello, client: 'oneShot', rate });
+    const { workload, ...load } = WARM_UP;
+    for (const client of REFUSED_CLIENTS) {
+      await loadFromChild({ ...requestFor(workload), ...load, port: warmUpPort, client });
+    }
     await server.ask<Reading>({}); // it answers: what it had in hand is done
     return await use(port, server);
   } finally {
