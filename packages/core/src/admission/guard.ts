@@ -178,7 +178,6 @@ export class CallGuard implements Guard, Issuer {
   // moves with every call
   #inflight = 0;
   #letThrough = 0;
-  #admitted = 0;
   #revoked = 0;
   #wouldReject = 0;
   #success = 0;
@@ -272,7 +271,7 @@ export class CallGuard implements Guard, Issuer {
 
   observeLoop(turn: LoopTurn): void {
     const nowUs = this.#clock.nowUs();
-    const ended = this.#success + this.#failure + this.#ignored + this.#abandoned;
+    const ended = this.#ended();
     this.#loop.observe(
       {
         turnUs: turn.turnUs,
@@ -291,13 +290,14 @@ export class CallGuard implements Guard, Issuer {
     const nowUs = this.#clock.nowUs();
     this.#tick(nowUs);
     const oldestUs = this.#arrivals.oldestUs();
+    const { inflight } = this;
     return {
       type: 'guard',
       name: this.name,
       limiter: this.#parsed.type,
       maxConcurrency: this.maxConcurrency,
-      inflight: this.inflight,
-      admitted: this.#admitted,
+      inflight,
+      admitted: inflight + this.#ended() + this.#revoked,
       revoked: this.#revoked,
       rejected: this.#refusals.counts(),
       wouldReject: this.#wouldReject,
@@ -343,6 +343,10 @@ export class CallGuard implements Guard, Issuer {
       },
       ...(configurableOf(this.#engine)?.flags() ?? []),
     ];
+  }
+
+  #ended(): number {
+    return this.#success + this.#failure + this.#ignored + this.#abandoned;
   }
 
   // what permits call back
@@ -452,7 +456,6 @@ export class CallGuard implements Guard, Issuer {
     priority: Priority,
     outer: CallPermit | undefined,
   ): CallPermit {
-    this.#admitted++;
     if (verdict !== ADMIT) return this.#admitAnyway(verdict, nowUs, arrivedUs, priority, outer);
     const inflight = ++this.#inflight + (this.#dryRun ? 0 : this.#letThrough);
     if (inflight > this.#peak) this.#peak = inflight;

@@ -32,7 +32,6 @@ export function middleOf(bucket: number): number {
 
 interface Slice {
   readonly counts: Uint32Array;
-  count: number;
   sumUs: number;
   maxUs: number;
 }
@@ -49,12 +48,10 @@ export class LatencyHistogram {
 
   /** Counts a latency. `roll` has been called for this moment. */
   add(latencyUs: number): void {
-    const us = Math.min(latencyUs, LARGEST_US);
     this.#current ??= this.#slice(Math.max(0, this.#sliceNumber));
     const slice = this.#current;
-    const bucket = bucketOf(us);
+    const bucket = bucketOf(Math.min(latencyUs, LARGEST_US));
     slice.counts[bucket] = (slice.counts[bucket] as number) + 1;
-    slice.count++;
     slice.sumUs += latencyUs;
     if (latencyUs > slice.maxUs) slice.maxUs = latencyUs;
   }
@@ -66,7 +63,7 @@ export class LatencyHistogram {
     const stale = Math.min(SLICES, number - this.#sliceNumber);
     for (let back = 0; back < stale; back++) {
       const slice = this.#slices[mod(number - back)];
-      if (slice !== undefined && slice.count > 0) empty(slice);
+      if (slice !== undefined) empty(slice);
     }
     this.#sliceNumber = number;
     if (this.#current !== undefined) this.#current = this.#slice(number);
@@ -79,12 +76,12 @@ export class LatencyHistogram {
     let sumUs = 0;
     let maxUs = 0;
     for (const slice of this.#slices) {
-      if (slice.count === 0) continue;
-      count += slice.count;
       sumUs += slice.sumUs;
       maxUs = Math.max(maxUs, slice.maxUs);
       for (let i = 0; i < BUCKETS; i++) {
-        counts[i] = (counts[i] as number) + (slice.counts[i] as number);
+        const ofSlice = slice.counts[i] as number;
+        counts[i] = (counts[i] as number) + ofSlice;
+        count += ofSlice;
       }
     }
     const at = (ratio: number): number => Math.min(maxUs, percentile(counts, count, ratio));
@@ -102,7 +99,7 @@ export class LatencyHistogram {
   #slice(number: number): Slice {
     // all three at once, so that the array has no holes
     while (this.#slices.length < SLICES) {
-      this.#slices.push({ counts: new Uint32Array(BUCKETS), count: 0, sumUs: 0, maxUs: 0 });
+      this.#slices.push({ counts: new Uint32Array(BUCKETS), sumUs: 0, maxUs: 0 });
     }
     return this.#slices[mod(number)] as Slice;
   }
@@ -114,7 +111,6 @@ function mod(number: number): number {
 
 function empty(slice: Slice): void {
   slice.counts.fill(0);
-  slice.count = 0;
   slice.sumUs = 0;
   slice.maxUs = 0;
 }
