@@ -1,24 +1,16 @@
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import { RawClient } from '@elimit/testkit';
 import { afterEach, expect, it } from '@jest/globals';
 import request from 'supertest';
+import { startExample } from '../../../packages/bench/src/http/example.js';
 import { createApp, createLimits } from '../src/app.js';
 
 let stop = (): void => {};
 afterEach(() => stop());
 
 it('starts by one command, and serves', async () => {
-  const child = spawn('npm', ['start', '--silent'], {
-    cwd: fileURLToPath(new URL('..', import.meta.url)),
-    env: { ...process.env, PORT: '0' },
-    detached: true, // npm, its shell and node: to be ended as one
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  stop = () => process.kill(-(child.pid as number), 'SIGKILL');
-  const [text] = (await once(child.stdout, 'data')) as [Buffer];
-  const url = /http:\/\/127\.0\.0\.1:\d+/.exec(String(text))?.[0] as string;
+  const { url, stop: end } = await startExample(import.meta.url);
+  stop = end;
   const health = await request(url).get('/healthz');
   expect(health.text).toBe('well');
   await request(url).get('/search?q=a').expect(200, { found: 'a' });

@@ -1,9 +1,7 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import { closedPort, refuse, startTestServer } from '@elimit/testkit';
 import { afterEach, expect, it } from '@jest/globals';
 import request from 'supertest';
+import { startExample } from '../../../packages/bench/src/http/example.js';
 import { createGateway, type Upstreams } from '../src/gateway.js';
 import { listen, orders, prices, users } from '../src/services.js';
 
@@ -35,15 +33,8 @@ async function gatewayTo(upstreams: Partial<Upstreams>): Promise<string> {
 const BASKET = { name: 'user 7', items: ['tea', 'cup'], total: 500 };
 
 it('starts by one command, and serves', async () => {
-  const child = spawn('npm', ['start', '--silent'], {
-    cwd: fileURLToPath(new URL('..', import.meta.url)),
-    env: { ...process.env, PORT: '0' },
-    detached: true, // npm, its shell and node: to be ended as one
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  ends.push(() => process.kill(-(child.pid as number), 'SIGKILL'));
-  const [text] = (await once(child.stdout, 'data')) as [Buffer];
-  const url = /http:\/\/127\.0\.0\.1:\d+/.exec(String(text))?.[0] as string;
+  const { url, stop } = await startExample(import.meta.url);
+  ends.push(stop);
   expect((await request(url).get('/users/7/basket')).body).toEqual(BASKET);
 }, 60_000);
 
