@@ -19,10 +19,8 @@ it('serves', async () => {
   await request(app.url).get('/mail').expect(200, { sent: true });
 }, 20_000);
 
-it('serves most of what it can under twice that, and lets nobody wait in vain', async () => {
+it('serves half of what it can at least under twice that, and lets next to nobody wait in vain', async () => {
   const { served, inVain, load } = await twiceTheRate(app.url, '/thumbnail/1');
-  process.stderr.write(
-  );
   expect(served).toBeGreaterThan(0.5);
   expect(inVain).toBeLessThan(0.05);
   expect(load.refused).toBeGreaterThan(0);
