@@ -1,5 +1,6 @@
 import { strict as assert } from 'node:assert';
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { METHODS } from 'node:http';
 import {
   createGuard,
   createGuards,
@@ -254,6 +255,42 @@ export function admissionCases(harness: ServerAdapterHarness): SuiteCase[] {
       assert.equal(outcomes.success, 2);
       assert.equal(guards.server.snapshot().outcomes.success, 3);
     }),
+
+    on(
+      'bounds and guards the rest when a client uses up all names by odd methods',
+      5,
+      async (bench) => {
+        const declared = harness.methodName('/declared');
+        const guards = createGuards({
+          methodMaxConcurrency: 2,
+          methods: { [declared]: 1 },
+          maxNames: 4,
+          registry: false,
+        });
+        const held = new Held();
+        const limit = { target: guards };
+        await bench.start({
+          routeLimits: { '/any': limit, '/late': limit, '/declared': limit },
+          routes: { '/any': () => 'ok', '/late': held.handler, '/declared': held.handler },
+        });
+        const methods = METHODS.filter((method) => method !== 'CONNECT');
+        for (const method of methods) await bench.get('/any', {}, method);
+        assert.equal(guards.names().length <= 5, true, `names: ${guards.names().join(', ')}`);
+        // a route met only now has a limit, if one that it may have to share
+        const answers = [bench.get('/late'), bench.get('/late')];
+        await held.started(2);
+        assertRefusal(await bench.get('/late'), 'concurrency');
+        // and one that was declared has its own
+        answers.push(bench.get('/declared'));
+        await held.started(3);
+        assert.equal(guards.guardOf(declared).inflight, 1);
+        assertRefusal(await bench.get('/declared'), 'concurrency');
+        held.answer();
+        for (const { status } of await Promise.all(answers)) assert.equal(status, 200);
+        assert.equal(guards.names().length <= 5, true, `names: ${guards.names().join(', ')}`);
+        await eventually(() => guards.server.inflight === 0, 'all calls to end');
+      },
+    ),
 
     on('refuses by the cap of the server, for no fault of the method', 5, async (bench) => {
       const guards = createGuards({ serverMaxConcurrency: 1, registry: createRegistry() });
