@@ -3,7 +3,8 @@ export interface FlagSnapshot {
   readonly name: string;
   readonly value: unknown;
   readonly default: unknown;
-  readonly meaning: string;
+  /** What it is for, told by parts of one's own; the status pages know the words for ours. */
+  readonly meaning?: string | undefined;
   /** True if `configure` takes it while running. */
   readonly live: boolean;
 }

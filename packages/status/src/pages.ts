@@ -4,6 +4,7 @@ import type { Snapshot } from '@elimit/core';
 import { chart, type Line, pathsOf } from './chart.js';
 import { fieldsOf } from './fields.js';
 import { type Html, html, shorten } from './html.js';
+import { meaningOf } from './meanings.js';
 import type { Reading } from './sampler.js';
 
 /** Cards and rows shown at most: a page stays a page however many sources there are. */
@@ -137,7 +138,7 @@ export function flagsPage(readings: readonly Reading[], base: string, allowChang
 <input name="value" aria-label="${flag.name} of ${shorten(name)}" value="${written(flag.value)}" autocomplete="off">
 <button>Set</button> <span class="told" role="status"></span></form>`
           : html`<code>${written(flag.value)}</code>`
-      }</td><td><code>${written(flag.default)}</code></td><td>${flag.meaning}${flag.live ? '' : ' (set at construction)'}</td></tr>
+      }</td><td><code>${written(flag.default)}</code></td><td>${meaningOf(flag)}${flag.live ? '' : ' (set at construction)'}</td></tr>
 `,
     )}</tbody></table></div></section>`;
   });

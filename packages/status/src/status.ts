@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { SCRIPT, STYLE } from './assets.js';
 import { changeFlags } from './change-flags.js';
 import { LiveFeed } from './live.js';
+import { meaningOf } from './meanings.js';
 import { metricsJson, metricsText } from './metrics-text.js';
 import { resolveStatusOptions, type StatusOptions } from './options.js';
 import { connectionsPage, flagsPage, liveMessage, statusPage } from './pages.js';
@@ -229,7 +230,11 @@ function jsonOf(readings: readonly Reading[], types: readonly string[]): object 
 function flagsOf(readings: readonly Reading[]): object[] {
   return readings
     .filter(({ source }) => source.flags !== undefined)
-    .map(({ name, snapshot, source }) => ({ type: snapshot.type, name, flags: source.flags?.() }));
+    .map(({ name, snapshot, source }) => ({
+      type: snapshot.type,
+      name,
+      flags: source.flags?.().map((flag) => ({ ...flag, meaning: meaningOf(flag) })),
+    }));
 }
 
 /** A browser asks for HTML by name; who asks for JSON by name gets it. */

@@ -299,7 +299,6 @@ export class CircuitBreaker implements SnapshotSource {
         name: 'timeoutMs',
         value: this.#timeoutMs ?? null,
         default: null,
-        meaning: 'time a call may take',
         live: true,
       },
     ];

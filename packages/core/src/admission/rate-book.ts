@@ -7,20 +7,6 @@ import { RATE_LIMITER_DEFAULTS, type ResolvedRateOptions } from './rate-options.
 /** An event at most this often for refusals. */
 const TELL_EVERY_US = 1_000_000;
 
-const MEANINGS: Readonly<Record<string, string>> = {
-  rate: 'tokens per second',
-  burst: 'the most tokens saved',
-  warmUpMs: 'time from cold to the full rate',
-  coldFactor: 'what a token costs when cold, in stable prices',
-  startup: 'a larger burst for the first moments',
-  strict: 'Guava’s smooth limiter to the microsecond',
-  maxKeys: 'the most keys held in memory',
-  storePolicy: 'what checks do while the store is down',
-  storeTimeoutMs: 'how long one check waits for the store',
-  front: 'a looser limit of this process, asked first',
-  dryRun: 'decides and counts, lets everything through',
-  revealKeys: 'puts keys into events as they are',
-};
 const LIVE = new Set(['rate', 'burst', 'dryRun', 'storePolicy', 'storeTimeoutMs']);
 
 // The next two stand in every call, and what is small V8 puts in line: their complaints are made elsewhere.
@@ -91,7 +77,6 @@ export class RateBook {
       name,
       value,
       default: (RATE_LIMITER_DEFAULTS as Record<string, unknown>)[name],
-      meaning: MEANINGS[name] ?? '',
       live: LIVE.has(name),
     }));
   }

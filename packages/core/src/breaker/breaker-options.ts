@@ -1,4 +1,14 @@
-import { type FlagSnapshot, integerIn, knownKeys, numberIn, objectOf } from '../options.js';
+import {
+  changeByRules,
+  decimal,
+  fixed,
+  integer,
+  live,
+  type OptionRules,
+  refuseForeign,
+  resolveByRules,
+} from '../option-rules.js';
+import { numberIn } from '../options.js';
 
 /** Numbers of the default grade. Every one can be changed while running. */
 export interface ErrorCostOptions {
@@ -79,21 +89,9 @@ const PAIRS = [
   ['minFailedLatencyMultiple', 'maxFailedLatencyMultiple'],
 ] as const;
 
-interface Rule {
-  readonly default: number;
-  readonly check: (name: string, value: unknown) => number;
-  readonly live: boolean;
-  readonly meaning: string;
-}
-
-type Rules<T> = Readonly<Record<keyof T, Rule>>;
 /** All numbers of a grade, none absent. */
 export type Resolved<T> = { readonly [K in keyof T]-?: number };
 
-const whole = (min: number, max: number) => (name: string, value: unknown) =>
-  integerIn(name, value, min, max);
-const decimal = (min: number, max: number) => (name: string, value: unknown) =>
-  numberIn(name, value, min, max);
 /** Between 0 and 1 with neither of them: the smoothing would stand still or forget all. */
 const inside = (name: string, value: unknown) => numberIn(name, value, 1e-9, 1 - 1e-9);
 
@@ -106,97 +104,55 @@ function wholePercent(name: string, value: unknown): number {
   return ratio;
 }
 
-function live(value: number, check: Rule['check'], meaning: string): Rule {
-  return { default: value, check, live: true, meaning };
-}
-
-function fixed(value: number, check: Rule['check'], meaning: string): Rule {
-  return { default: value, check, live: false, meaning };
-}
-
-/** The default grade's options: default, check and meaning of each. */
-export const ERROR_COST_RULES: Rules<ErrorCostOptions> = {
-  shortWindowSize: live(8, whole(1, 1_000_000), 'calls the short window remembers'),
-  longWindowSize: live(800, whole(1, 1_000_000), 'calls the long window remembers'),
-  shortWindowErrorRatio: live(0.5, decimal(0, 1), 'share of failures the short window tolerates'),
-  longWindowErrorRatio: live(0.05, decimal(0, 1), 'share of failures the long window tolerates'),
-  minFailedLatencyMultiple: live(
-    1.5,
-    decimal(1, 100),
-    'least that one failure costs, in average latencies',
-  ),
-  maxFailedLatencyMultiple: live(
-    2,
-    decimal(1, 100),
-    'most that one slow failure costs, in average latencies',
-  ),
-  epsilon: live(0.02, inside, 'share of the cost that a window of successes leaves'),
-  costHalfLifeMs: live(30_000, decimal(1, DAY_MS), 'time in which half of the cost is forgotten'),
-  commonFaultMs: live(
-    1000,
-    decimal(0, DAY_MS),
-    'time for which nodes that fail together are excused',
-  ),
-  minCalls: live(5, whole(1, 1_000_000), 'calls below which errors open nothing'),
-  minIsolationMs: live(100, decimal(1, DAY_MS), 'shortest isolation'),
-  maxIsolationMs: live(4000, decimal(1, DAY_MS), 'longest isolation'),
-  relapseMs: live(
-    20_000,
-    decimal(0, DAY_MS),
-    'good time that halves what isolations have grown to',
-  ),
-  isolationJitterRatio: live(0.2, decimal(0, 1), 'how far chance moves the length of an isolation'),
-  halfOpenWindowSize: live(3, whole(0, 1000), 'good trial calls that end half-open'),
-  trialTimeoutMs: live(5000, decimal(1, DAY_MS), 'time after which a trial call counts as failed'),
-  rampMs: live(1000, decimal(0, DAY_MS), 'longest ramp from a tenth of the calls to all of them'),
+/** The default grade's options: default and check of each. */
+export const ERROR_COST_RULES: OptionRules<Resolved<ErrorCostOptions>> = {
+  shortWindowSize: live(8, integer(1, 1_000_000)),
+  longWindowSize: live(800, integer(1, 1_000_000)),
+  shortWindowErrorRatio: live(0.5, decimal(0, 1)),
+  longWindowErrorRatio: live(0.05, decimal(0, 1)),
+  minFailedLatencyMultiple: live(1.5, decimal(1, 100)),
+  maxFailedLatencyMultiple: live(2, decimal(1, 100)),
+  epsilon: live(0.02, inside),
+  costHalfLifeMs: live(30_000, decimal(1, DAY_MS)),
+  commonFaultMs: live(1000, decimal(0, DAY_MS)),
+  minCalls: live(5, integer(1, 1_000_000)),
+  minIsolationMs: live(100, decimal(1, DAY_MS)),
+  maxIsolationMs: live(4000, decimal(1, DAY_MS)),
+  relapseMs: live(20_000, decimal(0, DAY_MS)),
+  isolationJitterRatio: live(0.2, decimal(0, 1)),
+  halfOpenWindowSize: live(3, integer(0, 1000)),
+  trialTimeoutMs: live(5000, decimal(1, DAY_MS)),
+  rampMs: live(1000, decimal(0, DAY_MS)),
 };
 
 /** The strict grade's options. */
-export const STRICT_BREAKER_RULES: Rules<StrictBreakerOptions> = {
-  shortWindowSize: fixed(1500, whole(1, 1_000_000), 'calls in the short window'),
-  longWindowSize: fixed(3000, whole(1, 1_000_000), 'calls in the long window'),
-  shortWindowErrorRatio: fixed(0.1, wholePercent, 'share of failures the short window tolerates'),
-  longWindowErrorRatio: fixed(0.05, wholePercent, 'share of failures the long window tolerates'),
-  minErrorCostMs: live(0.5, decimal(0, DAY_MS), 'cost below this becomes 0 with the next success'),
-  maxFailedLatencyMultiple: live(
-    2,
-    whole(1, 1000),
-    'most that one failure costs, in average latencies',
-  ),
-  minIsolationMs: live(100, whole(1, DAY_MS), 'shortest isolation'),
-  maxIsolationMs: live(30_000, whole(1, DAY_MS), 'longest isolation'),
-  epsilon: live(0.02, inside, 'smoothing; the ceiling re-reads it, the windows keep their factor'),
-  halfOpenWindowSize: live(0, whole(0, 1_000_000), 'successes that end half-open; 0 is off'),
+export const STRICT_BREAKER_RULES: OptionRules<Resolved<StrictBreakerOptions>> = {
+  shortWindowSize: fixed(1500, integer(1, 1_000_000)),
+  longWindowSize: fixed(3000, integer(1, 1_000_000)),
+  shortWindowErrorRatio: fixed(0.1, wholePercent),
+  longWindowErrorRatio: fixed(0.05, wholePercent),
+  minErrorCostMs: live(0.5, decimal(0, DAY_MS)),
+  maxFailedLatencyMultiple: live(2, integer(1, 1000)),
+  minIsolationMs: live(100, integer(1, DAY_MS)),
+  maxIsolationMs: live(30_000, integer(1, DAY_MS)),
+  epsilon: live(0.02, inside),
+  halfOpenWindowSize: live(0, integer(0, 1_000_000)),
 };
 
 /** The default grade's numbers, the absent ones at their defaults. Throws on unknown keys and bad values. */
 export function resolveErrorCostOptions(
   options: ErrorCostOptions = {},
 ): Resolved<ErrorCostOptions> {
-  const current = defaultsOf(ERROR_COST_RULES);
-  return merge(
-    'breaker',
-    current,
-    options,
-    ERROR_COST_RULES,
-    STRICT_BREAKER_RULES,
-    'the strict grade only: { strict: true }',
-  );
+  refuseStrict(options);
+  return uncrossed(resolveByRules('breaker', options, ERROR_COST_RULES));
 }
 
 /** The strict grade's numbers, the absent ones at their defaults. Throws on unknown keys and bad values. */
 export function resolveStrictOptions(
   options: StrictBreakerOptions = {},
 ): Resolved<StrictBreakerOptions> {
-  const current = defaultsOf(STRICT_BREAKER_RULES);
-  return merge(
-    'breaker',
-    current,
-    options,
-    STRICT_BREAKER_RULES,
-    ERROR_COST_RULES,
-    'the default grade only, not to { strict: true }',
-  );
+  refuseDefault(options);
+  return uncrossed(resolveByRules('breaker', options, STRICT_BREAKER_RULES));
 }
 
 /** The numbers after a change while running; throws for what is fixed, and then nothing has changed. */
@@ -204,14 +160,8 @@ export function changeErrorCostOptions(
   current: Resolved<ErrorCostOptions>,
   partial: ErrorCostOptions,
 ): Resolved<ErrorCostOptions> {
-  return merge(
-    'breaker',
-    current,
-    partial,
-    ERROR_COST_RULES,
-    STRICT_BREAKER_RULES,
-    'the strict grade only: { strict: true }',
-  );
+  refuseStrict(partial);
+  return uncrossed(changeByRules('breaker', current, { ...partial }, ERROR_COST_RULES));
 }
 
 /** The same for the strict grade. */
@@ -219,69 +169,30 @@ export function changeStrictOptions(
   current: Resolved<StrictBreakerOptions>,
   partial: StrictBreakerOptions,
 ): Resolved<StrictBreakerOptions> {
-  objectOf('breaker', partial);
-  for (const [key, value] of Object.entries(partial)) {
-    const rule = STRICT_BREAKER_RULES[key as keyof StrictBreakerOptions] as Rule | undefined;
-    if (
-      rule?.live === false &&
-      value !== undefined &&
-      value !== current[key as keyof StrictBreakerOptions]
-    ) {
-      throw new TypeError(`breaker.${key} is fixed at construction in the strict grade`);
-    }
-  }
-  return merge(
-    'breaker',
-    current,
-    partial,
-    STRICT_BREAKER_RULES,
-    ERROR_COST_RULES,
-    'the default grade only, not to { strict: true }',
-  );
+  refuseDefault(partial);
+  return uncrossed(changeByRules('breaker', current, { ...partial }, STRICT_BREAKER_RULES));
 }
 
-/** A grade's options as the `/flags` page shows them. */
-export function breakerFlags<T extends object>(
-  values: Resolved<T>,
-  rules: Rules<T>,
-): FlagSnapshot[] {
-  return (Object.keys(rules) as (keyof T & string)[]).map((name) => ({
-    name,
-    value: values[name],
-    default: rules[name].default,
-    meaning: rules[name].meaning,
-    live: rules[name].live,
-  }));
+function refuseStrict(given: object): void {
+  const belongsTo = 'belongs to the strict grade only: { strict: true }';
+  refuseForeign('breaker', given, ERROR_COST_RULES, STRICT_BREAKER_RULES, belongsTo);
 }
 
-function defaultsOf<T extends object>(rules: Rules<T>): Resolved<T> {
-  const values: Record<string, number> = {};
-  for (const [key, rule] of Object.entries<Rule>(rules)) values[key] = rule.default;
-  return values as Resolved<T>;
+function refuseDefault(given: object): void {
+  const belongsTo = 'belongs to the default grade only, not to { strict: true }';
+  refuseForeign('breaker', given, STRICT_BREAKER_RULES, ERROR_COST_RULES, belongsTo);
 }
 
-function merge<T extends object>(
-  of: string,
-  current: Resolved<T>,
-  given: object,
-  rules: Rules<T>,
-  otherGrade: object,
-  belongsTo: string,
-): Resolved<T> {
-  for (const key of Object.keys(objectOf(of, given))) {
-    if (!Object.hasOwn(rules, key) && Object.hasOwn(otherGrade, key)) {
-      throw new TypeError(`${of}.${key} belongs to ${belongsTo}`);
-    }
-  }
-  knownKeys(of, given, rules);
-  const values: Record<string, number> = { ...current };
-  for (const [key, value] of Object.entries(given)) {
-    if (value !== undefined) values[key] = rules[key as keyof T].check(`${of}.${key}`, value);
-  }
+/** The numbers, if no pair of them crosses; else a `RangeError`. */
+function uncrossed<T extends object>(values: Resolved<T>): Resolved<T> {
+  const numbers = values as Readonly<Record<string, number>>;
   for (const [least, most] of PAIRS) {
-    const [min = 0, max = 0] = [values[least], values[most]];
-    if (min > max)
-      throw new RangeError(`${of}.${most} must be at least ${of}.${least} (${min}), got ${max}`);
+    const [min = 0, max = 0] = [numbers[least], numbers[most]];
+    if (min > max) {
+      throw new RangeError(
+        `breaker.${most} must be at least breaker.${least} (${min}), got ${max}`,
+      );
+    }
   }
-  return values as Resolved<T>;
+  return values;
 }

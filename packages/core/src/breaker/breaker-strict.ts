@@ -1,3 +1,4 @@
+import { flagsByRules } from '../option-rules.js';
 import type { FlagSnapshot } from '../options.js';
 import type { Outcome } from '../outcome.js';
 import {
@@ -9,7 +10,6 @@ import {
   NO_TOKEN,
 } from './breaker.js';
 import {
-  breakerFlags,
   changeStrictOptions,
   type Resolved,
   resolveStrictOptions,
@@ -204,7 +204,7 @@ export class StrictBreaker implements Breaker {
   }
 
   flags(): FlagSnapshot[] {
-    return breakerFlags(this.#options, STRICT_BREAKER_RULES);
+    return flagsByRules(this.#options, STRICT_BREAKER_RULES);
   }
 
   /** Everything that moves, for conformance runs. */

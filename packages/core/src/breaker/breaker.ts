@@ -1,9 +1,9 @@
+import { flagsByRules } from '../option-rules.js';
 import type { FlagSnapshot } from '../options.js';
 import type { Outcome } from '../outcome.js';
 import { type Random, systemRandom } from '../random.js';
 import type { BreakerCluster, ClusterNode, Fellows } from './breaker-cluster.js';
 import {
-  breakerFlags,
   changeErrorCostOptions,
   ERROR_COST_RULES,
   type ErrorCostOptions,
@@ -298,7 +298,7 @@ export class ErrorCostBreaker implements Breaker {
   }
 
   flags(): FlagSnapshot[] {
-    return breakerFlags(this.#options, ERROR_COST_RULES);
+    return flagsByRules(this.#options, ERROR_COST_RULES);
   }
 
   #apply(): void {

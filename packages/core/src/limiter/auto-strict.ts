@@ -1,3 +1,14 @@
+import {
+  changeByRules,
+  decimal,
+  fixed,
+  flagsByRules,
+  integer,
+  live,
+  MAX_INTEGER,
+  type OptionRules,
+  resolveByRules,
+} from '../option-rules.js';
 import type { FlagSnapshot } from '../options.js';
 import { knownKeys, oneOf } from '../options.js';
 import type { Outcome } from '../outcome.js';
@@ -9,17 +20,6 @@ import type {
   LimiterEstimates,
   StatefulLimiter,
 } from './limiter.js';
-import {
-  changeByRules,
-  decimal,
-  fixed,
-  flagsByRules,
-  integer,
-  live,
-  MAX_INTEGER,
-  type OptionRules,
-  resolveByRules,
-} from './option-rules.js';
 import { PUNISH_RULES, SAMPLING_RULES } from './strict-rules.js';
 
 /** How the strict grade turns its two estimates into a limit. */
@@ -94,43 +94,27 @@ type DocumentedSettings = AutoSharedSettings & { readonly alpha: number };
 
 const SHARED_RULES: OptionRules<AutoSharedSettings> = {
   ...SAMPLING_RULES,
-  initialMaxConcurrency: fixed(40, integer(1), 'the limit at the start'),
-  remeasureIntervalMs: live(
-    50_000,
-    integer(0),
-    'the no-load latency is measured anew after half to the whole of this, ms',
-  ),
-  emaAlpha: live(
-    0.1,
-    decimal(0, 1),
-    'smoothing of the minimum latency; a tenth of it smooths the peak rate',
-  ),
+  initialMaxConcurrency: fixed(40, integer(1)),
+  remeasureIntervalMs: live(50_000, integer(0)),
+  emaAlpha: live(0.1, decimal(0, 1)),
   ...PUNISH_RULES,
-  errorRatePunishThreshold: live(
-    0,
-    decimal(-Number.MAX_SAFE_INTEGER),
-    'share of failures that costs nothing; in force strictly between 0 and 1',
-  ),
-  minConcurrency: live(9, integer(1), 'the smallest limit an update may set'),
-  maxConcurrency: live(MAX_INTEGER, integer(1), 'the largest limit an update may set'),
+  errorRatePunishThreshold: live(0, decimal(-Number.MAX_SAFE_INTEGER)),
+  minConcurrency: live(9, integer(1)),
+  maxConcurrency: live(MAX_INTEGER, integer(1)),
 };
 
 const CODE_RULES: OptionRules<CodeSettings> = {
   ...SHARED_RULES,
-  maxExploreRatio: live(0.3, decimal(0), 'upper bound, and start, of the headroom'),
-  minExploreRatio: live(
-    0.06,
-    decimal(0),
-    'lower bound of the headroom, and the tolerance in the test for load',
-  ),
-  exploreStep: live(0.02, decimal(0), 'step of the headroom per window'),
-  remeasureReduceRatio: live(0.9, decimal(0), 'factor on the limit while re-measuring'),
-  latencyFluctuationCorrection: live(1, integer(0), 'factor on the latency tolerance'),
+  maxExploreRatio: live(0.3, decimal(0)),
+  minExploreRatio: live(0.06, decimal(0)),
+  exploreStep: live(0.02, decimal(0)),
+  remeasureReduceRatio: live(0.9, decimal(0)),
+  latencyFluctuationCorrection: live(1, integer(0)),
 };
 
 const DOCUMENTED_RULES: OptionRules<DocumentedSettings> = {
   ...SHARED_RULES,
-  alpha: live(0.3, decimal(0), 'headroom of the documented law'),
+  alpha: live(0.3, decimal(0)),
 };
 
 /** All option names of the strict grade of `auto`, those of both laws. */

@@ -1,3 +1,14 @@
+import {
+  changeByRules,
+  decimal,
+  fixed,
+  flagsByRules,
+  integer,
+  live,
+  type OptionRules,
+  refuseStrictOnly,
+  resolveByRules,
+} from '../option-rules.js';
 import type { FlagSnapshot } from '../options.js';
 import type { Outcome } from '../outcome.js';
 import type { Random } from '../random.js';
@@ -9,17 +20,6 @@ import type {
   LimiterContext,
   LimiterEstimates,
 } from './limiter.js';
-import {
-  changeByRules,
-  decimal,
-  fixed,
-  flagsByRules,
-  integer,
-  live,
-  type OptionRules,
-  refuseStrictOnly,
-  resolveByRules,
-} from './option-rules.js';
 
 /** Options of `{ type: 'auto' }`. All are live unless they say otherwise. `docs/auto.md` explains the law. */
 export interface AutoOptions {
@@ -31,11 +31,11 @@ export interface AutoOptions {
   readonly maxConcurrency?: number | undefined;
   /** Calls that may wait for their turn, beyond those being worked on; at least 0. @default 25 */
   readonly queueSize?: number | undefined;
-  /** No more may wait than are worked off in this time, in milliseconds, and four; at least 0. @default 750 */
+  /** No more may wait than are worked off in this time, or in two no-load latencies, and four; milliseconds, at least 0. @default 750 */
   readonly queueMs?: number | undefined;
   /** Least time between two re-measurements of the no-load latency under lasting overload, in milliseconds; at least 100. @default 15000 */
   readonly remeasureIntervalMs?: number | undefined;
-  /** A re-measurement lowers the limit to this share of what keeps the service just busy; 0.3 to 1. @default 0.85 */
+  /** A re-measurement lowers the limit to this share of what keeps the service just busy; 0.3 to 1. @default 0.8 */
   readonly remeasureReduceRatio?: number | undefined;
   /** A window whose mean is not yet precise ends after this time, in milliseconds; at least 100. @default 1500 */
   readonly sampleWindowMs?: number | undefined;
@@ -49,28 +49,16 @@ export interface AutoOptions {
 export type AutoSettings = { [K in keyof AutoOptions]-?: NonNullable<AutoOptions[K]> };
 
 const RULES: OptionRules<AutoSettings> = {
-  initialMaxConcurrency: fixed(20, integer(1), 'the limit at the start'),
-  minConcurrency: live(1, integer(1), 'the limit never falls below this'),
-  maxConcurrency: live(10_000, integer(1), 'the limit never rises above this'),
-  queueSize: live(25, decimal(0), 'calls that may wait'),
-  queueMs: live(750, decimal(0), 'no more may wait than are worked off in this time, ms'),
-  remeasureIntervalMs: live(
-    15_000,
-    integer(100),
-    'least time between two re-measurements of the no-load latency, ms',
-  ),
-  remeasureReduceRatio: live(
-    0.85,
-    decimal(0.3, 1),
-    'a re-measurement runs at this share of what keeps the service just busy',
-  ),
-  sampleWindowMs: live(
-    1500,
-    integer(100),
-    'a window that is not yet precise ends after this time, ms',
-  ),
-  minSampleCount: live(20, integer(10), 'a window waits for so many calls, up to five seconds'),
-  maxSampleCount: live(4000, integer(50), 'a window never takes more calls than this'),
+  initialMaxConcurrency: fixed(20, integer(1)),
+  minConcurrency: live(1, integer(1)),
+  maxConcurrency: live(10_000, integer(1)),
+  queueSize: live(25, decimal(0)),
+  queueMs: live(750, decimal(0)),
+  remeasureIntervalMs: live(15_000, integer(100)),
+  remeasureReduceRatio: live(0.8, decimal(0.3, 1)),
+  sampleWindowMs: live(1500, integer(100)),
+  minSampleCount: live(20, integer(10)),
+  maxSampleCount: live(4000, integer(50)),
 };
 
 /** Checks the options of an {@link AutoLimiter}; brpc's that have no meaning here are refused with a pointer to `strict`. */
@@ -98,7 +86,9 @@ const FIRST_GUESS = 5;
 const TRUSTED = 200;
 /** Calls that the averages remember. */
 const WORK_MEMORY = 400;
-const CAPACITY_MEMORY = 1000;
+const CAPACITY_MEMORY = 3000;
+/** As much of it as is left after a trial has found another capacity. */
+const CAPACITY_DOUBT = 300;
 /** Re-measurements that find nothing new come so many times less often. */
 const MOST_PATIENCE = 4;
 /** The first one of all comes after this share of the usual time: it was made with everything in motion. */
@@ -309,13 +299,15 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
   /**
    * How many calls may wait. A count, since a queue longer than K is about as rare as load ^ K however many servers
    * there are; bounded in time for slow services. Fewer while calls are refused, since lasting overload needs no room for
-   * bursts: up to 57 % of the count, 65 % of what time allows. The root covers the scatter of the calls being worked on.
+   * bursts: 57 % of the count less, 65 % of what time allows, once half are refused. The root covers the scatter of the
+   * calls being worked on.
    */
   #allowance(capacity: number): number {
     const { queueSize, queueMs } = this.#settings;
-    const relief = Math.min(1, this.#pressure / 0.24);
+    const relief = Math.min(1, Math.sqrt(2 * this.#pressure));
     const places = queueSize * (1 - 0.57 * relief);
-    const inTime = (4 + capacity * queueMs * 1000) * (1 - 0.65 * relief);
+    const waitUs = Math.max(queueMs * 1000, 2 * this.#workUs); // who takes long may wait long
+    const inTime = (4 + capacity * waitUs) * (1 - 0.65 * relief);
     return Math.min(places, inTime) + 0.85 * Math.sqrt(capacity * this.#workUs);
   }
 
@@ -464,7 +456,7 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     const isDue = (nowUs > this.#remeasureAtUs || outgrown) && this.#pressure >= CALM;
     if (cold || (isDue && knee > 5)) {
       // a first guess may be too high, then a cut to it shows some waiting; or, since short calls return first, far too low
-      const guess = Math.max(0.3 * this.#window.meanInflight, 0.8 * remeasureReduceRatio * knee);
+      const guess = Math.max(0.3 * this.#window.meanInflight, 0.85 * remeasureReduceRatio * knee);
       const lower = cold ? guess : remeasureReduceRatio * knee;
       this.#tryLower(nowUs, lower, this.#capacity, cold, this.#target());
       return;
@@ -516,7 +508,7 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     let older = -1;
     // what is found as it was believed to be need not be looked at so soon again
     const isExact = Math.abs(off) <= 0.04 * this.#workUs;
-    this.#patience = isExact ? Math.min(MOST_PATIENCE, 2 * this.#patience) : 1;
+    this.#patience = isExact ? Math.max(1, Math.min(MOST_PATIENCE, 2 * this.#patience)) : 1;
     if (Math.abs(off) <= Math.max(0.08, 2 * noise) * this.#workUs) {
       this.#workUs += (off > 0 ? 0.2 : 0.8) * off; // as believed; what is above it may be some waiting
     } else if (off < 0) {
@@ -529,7 +521,12 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
       older = Math.max(0, this.#elasticity());
     } else if (this.#isElastic(noise)) {
       this.#workUs = latencyUs; // fewer in flight, fewer done: the work itself takes longer
+    } else if (inflight <= 5 && throughput < 0.85 * this.#aboveThroughput) {
+      // few are left and fewer done: nobody waits here, though above they did
+      this.#workUs = latencyUs;
+      this.#capacity = this.#aboveThroughput;
     } else {
+      this.#capacityCalls = Math.min(CAPACITY_DOUBT, this.#capacityCalls);
       this.#capacity = this.#aboveThroughput; // as many done: they only waited. On down, until the latency agrees
       const knee = this.#capacity * this.#workUs;
       lower = Math.min(0.75 * inflight, Math.max(0.5 * inflight, 0.85 * knee));
@@ -564,11 +561,10 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     this.#trust = TRUSTED;
     this.#provenCapacity = this.#capacity;
     this.#provenUs = nowUs;
-    // a trial may cost a fifth of the throughput for a fortieth of the time; for a tenth, while little is known
+    // a trial may cost a fifth of the throughput for a fortieth of the time
     const { remeasureIntervalMs } = this.#settings;
     const leastUs = remeasureIntervalMs * 1000 * this.#patience;
-    const costUs = Math.min(1, this.#patience) * 40 * (nowUs - this.#triedSinceUs);
-    const pauseUs = Math.max(leastUs, costUs);
+    const pauseUs = Math.max(leastUs, 40 * (nowUs - this.#triedSinceUs));
     this.#remeasureAtUs = nowUs + pauseUs * (0.75 + 0.5 * this.#random());
     this.#limit = this.#returnTo;
     this.#moveTo(Math.min(4 * this.#limit, this.#target()), nowUs);

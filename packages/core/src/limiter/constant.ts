@@ -1,12 +1,13 @@
-import type { FlagSnapshot } from '../options.js';
-import type { ConfigurableLimiter } from './limiter.js';
 import {
   changeByRules,
   flagsByRules,
   integer,
+  live,
   type OptionRules,
   resolveByRules,
-} from './option-rules.js';
+} from '../option-rules.js';
+import type { FlagSnapshot } from '../options.js';
+import type { ConfigurableLimiter } from './limiter.js';
 
 export interface ConstantLimiterOptions {
   /** The most calls in flight, at least 1. */
@@ -14,12 +15,7 @@ export interface ConstantLimiterOptions {
 }
 
 const RULES: OptionRules<ConstantLimiterOptions> = {
-  maxConcurrency: {
-    default: 1,
-    check: integer(1),
-    live: true,
-    meaning: 'the most calls in flight',
-  },
+  maxConcurrency: live(1, integer(1)),
 };
 
 /** Checks the options of a {@link ConstantLimiter}; `maxConcurrency` has no default. */

@@ -1,3 +1,13 @@
+import {
+  changeByRules,
+  decimal,
+  fixed,
+  flagsByRules,
+  integer,
+  live,
+  type OptionRules,
+  resolveByRules,
+} from '../option-rules.js';
 import type { FlagSnapshot } from '../options.js';
 import { knownKeys } from '../options.js';
 import type { Outcome } from '../outcome.js';
@@ -8,16 +18,6 @@ import type {
   LimiterContext,
   LimiterEstimates,
 } from './limiter.js';
-import {
-  changeByRules,
-  decimal,
-  fixed,
-  flagsByRules,
-  integer,
-  live,
-  type OptionRules,
-  resolveByRules,
-} from './option-rules.js';
 
 /** Options of `{ type: 'gradient' }`. All are live unless they say otherwise. */
 export interface GradientOptions {
@@ -45,17 +45,15 @@ export type GradientSettings = {
 const SQUARE_ROOT = -1;
 
 const RULES: OptionRules<GradientSettings> = {
-  sampleWindowMs: live(1000, integer(1), 'length of a sample window, ms'),
-  minSampleCount: live(10, integer(1), 'fewer successes at the end of a window: thrown away'),
-  windows: fixed(10, integer(1, 1000), 'how many recent windows the minimum latency is taken over'),
-  queueSize: live(
-    SQUARE_ROOT,
-    (name, value) => (value === SQUARE_ROOT ? SQUARE_ROOT : decimal(0)(name, value)),
-    'calls that may queue; -1: the square root of the limit',
+  sampleWindowMs: live(1000, integer(1)),
+  minSampleCount: live(10, integer(1)),
+  windows: fixed(10, integer(1, 1000)),
+  queueSize: live(SQUARE_ROOT, (name, value) =>
+    value === SQUARE_ROOT ? SQUARE_ROOT : decimal(0)(name, value),
   ),
-  initialMaxConcurrency: fixed(20, integer(1), 'the limit at the start'),
-  minConcurrency: live(1, integer(1), 'the limit never falls below this'),
-  maxConcurrency: live(10_000, integer(1), 'the limit never rises above this'),
+  initialMaxConcurrency: fixed(20, integer(1)),
+  minConcurrency: live(1, integer(1)),
+  maxConcurrency: live(10_000, integer(1)),
 };
 
 /** Checks the options of a {@link GradientLimiter}. */

@@ -1,3 +1,4 @@
+import { MAX_INTEGER } from '../option-rules.js';
 import { booleanOf, functionOf, integerIn, knownKeys, show, textOf } from '../options.js';
 import { type AutoOptions, type AutoSettings, resolveAutoOptions } from './auto.js';
 import {
@@ -9,7 +10,6 @@ import {
 import { type ConstantLimiterOptions, resolveConstantOptions } from './constant.js';
 import { type GradientOptions, type GradientSettings, resolveGradientOptions } from './gradient.js';
 import type { Limiter, LimiterContext } from './limiter.js';
-import { MAX_INTEGER } from './option-rules.js';
 import { resolveTimeoutOptions, type TimeoutOptions, type TimeoutSettings } from './timeout.js';
 import {
   resolveTimeoutStrictOptions,

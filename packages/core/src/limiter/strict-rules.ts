@@ -1,4 +1,4 @@
-import { decimal, integer, live, type OptionRules, yesOrNo } from './option-rules.js';
+import { decimal, integer, live, type OptionRules, yesOrNo } from '../option-rules.js';
 
 // What brpc's two adaptive limiters have in common.
 
@@ -9,14 +9,14 @@ export const SAMPLING_RULES: OptionRules<{
   maxSampleCount: number;
   samplingIntervalMs: number;
 }> = {
-  sampleWindowMs: live(1000, integer(1), 'length of a sample window, ms'),
-  minSampleCount: live(100, integer(1), 'fewer samples at the end of a window: thrown away'),
-  maxSampleCount: live(200, integer(1), 'so many samples end a window early'),
-  samplingIntervalMs: live(0.1, decimal(0), 'at most one sample per interval, ms'),
+  sampleWindowMs: live(1000, integer(1)),
+  minSampleCount: live(100, integer(1)),
+  maxSampleCount: live(200, integer(1)),
+  samplingIntervalMs: live(0.1, decimal(0)),
 };
 
 /** What failures cost. */
 export const PUNISH_RULES: OptionRules<{ errorPunish: boolean; failPunishRatio: number }> = {
-  errorPunish: live(true, yesOrNo, 'failures count as samples and add their time'),
-  failPunishRatio: live(1, decimal(0), 'factor on the time of failures'),
+  errorPunish: live(true, yesOrNo),
+  failPunishRatio: live(1, decimal(0)),
 };

@@ -1,8 +1,3 @@
-import type { FlagSnapshot } from '../options.js';
-import { integerIn } from '../options.js';
-import type { Outcome } from '../outcome.js';
-import { SampleWindow, type SampleWindowRules } from '../sampling/sample-window.js';
-import type { ConfigurableLimiter, LimiterContext, StatefulLimiter } from './limiter.js';
 import {
   changeByRules,
   decimal,
@@ -13,7 +8,12 @@ import {
   MAX_INTEGER,
   type OptionRules,
   resolveByRules,
-} from './option-rules.js';
+} from '../option-rules.js';
+import type { FlagSnapshot } from '../options.js';
+import { integerIn } from '../options.js';
+import type { Outcome } from '../outcome.js';
+import { SampleWindow, type SampleWindowRules } from '../sampling/sample-window.js';
+import type { ConfigurableLimiter, LimiterContext, StatefulLimiter } from './limiter.js';
 import { PUNISH_RULES, SAMPLING_RULES } from './strict-rules.js';
 
 /** Options of `{ type: 'timeout', strict: true }`: brpc's `timeout_cl_…` settings. All are live unless they say otherwise. */
@@ -52,15 +52,12 @@ const FOLLOWS_THE_CAP = -1;
 
 const RULES: OptionRules<TimeoutStrictSettings> = {
   ...SAMPLING_RULES,
-  initialAvgLatencyMs: fixed(0.5, decimal(0), 'the average latency before the first window, ms'),
+  initialAvgLatencyMs: fixed(0.5, decimal(0)),
   ...PUNISH_RULES,
-  timeoutMs: live(500, integer(0), 'the time a call has unless it carries its own, ms'),
-  maxConcurrency: live(100, integer(0), 'the most calls in flight'),
-  reportedMaxConcurrency: live(
-    FOLLOWS_THE_CAP,
-    (name, value) =>
-      value === FOLLOWS_THE_CAP ? FOLLOWS_THE_CAP : integerIn(name, value, 0, MAX_INTEGER),
-    'what is reported as maxConcurrency; -1: the cap',
+  timeoutMs: live(500, integer(0)),
+  maxConcurrency: live(100, integer(0)),
+  reportedMaxConcurrency: live(FOLLOWS_THE_CAP, (name, value) =>
+    value === FOLLOWS_THE_CAP ? FOLLOWS_THE_CAP : integerIn(name, value, 0, MAX_INTEGER),
   ),
 };
 

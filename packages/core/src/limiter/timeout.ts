@@ -1,11 +1,3 @@
-import type { FlagSnapshot } from '../options.js';
-import type { Outcome } from '../outcome.js';
-import type {
-  ConfigurableLimiter,
-  DeadlineLimiter,
-  LimiterWarning,
-  WarningLimiter,
-} from './limiter.js';
 import {
   changeByRules,
   decimal,
@@ -15,7 +7,15 @@ import {
   type OptionRules,
   refuseStrictOnly,
   resolveByRules,
-} from './option-rules.js';
+} from '../option-rules.js';
+import type { FlagSnapshot } from '../options.js';
+import type { Outcome } from '../outcome.js';
+import type {
+  ConfigurableLimiter,
+  DeadlineLimiter,
+  LimiterWarning,
+  WarningLimiter,
+} from './limiter.js';
 import { TIMEOUT_STRICT_OPTIONS } from './timeout-strict.js';
 
 /** Options of the `timeout` limiter. All are live. */
@@ -38,24 +38,12 @@ export interface TimeoutOptions {
 export type TimeoutSettings = { [K in keyof TimeoutOptions]-?: NonNullable<TimeoutOptions[K]> };
 
 const RULES: OptionRules<TimeoutSettings> = {
-  timeoutMs: live(500, integer(1), 'the time a call has, ms'),
-  maxConcurrency: live(100, integer(1), 'the most calls in flight, whatever is predicted'),
-  safety: live(
-    0.8,
-    decimal(0.1, 1),
-    'share of the remaining time that a predicted completion may take',
-  ),
-  sampleWindowMs: live(200, integer(1), 'length of a sample window, ms'),
-  minSampleCount: live(
-    10,
-    integer(1),
-    'fewer samples keep a window open, up to ten times its length',
-  ),
-  expireMs: live(
-    10_000,
-    integer(1),
-    'estimates that no call has confirmed for so long are dropped, ms',
-  ),
+  timeoutMs: live(500, integer(1)),
+  maxConcurrency: live(100, integer(1)),
+  safety: live(0.8, decimal(0.1, 1)),
+  sampleWindowMs: live(200, integer(1)),
+  minSampleCount: live(10, integer(1)),
+  expireMs: live(10_000, integer(1)),
 };
 
 /** Checks the options of a {@link TimeoutLimiter}. */

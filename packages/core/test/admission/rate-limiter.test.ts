@@ -354,7 +354,6 @@ describe('what it tells', () => {
       name: 'burst',
       value: 10,
       default: undefined,
-      meaning: 'the most tokens saved',
       live: true,
     });
   });

@@ -40,7 +40,7 @@ it("opens, closes by time and half-opens behind the public form, with brpc's num
 it('fixes window sizes and shares at construction, as brpc does', () => {
   const breaker = new StrictBreaker();
   expect(() => breaker.configure({ longWindowSize: 10 })).toThrow(
-    'breaker.longWindowSize is fixed at construction in the strict grade',
+    'breaker.longWindowSize is fixed at construction (3000), got 10',
   );
   breaker.configure({ longWindowSize: 3000, maxIsolationMs: 50_000 });
   expect(breaker.flags().find(({ name }) => name === 'maxIsolationMs')?.value).toBe(50_000);

@@ -1,26 +1,32 @@
-import type { FlagSnapshot } from '../options.js';
-import { booleanOf, integerIn, knownKeys, numberIn, objectOf, show } from '../options.js';
+import {
+  booleanOf,
+  type FlagSnapshot,
+  integerIn,
+  knownKeys,
+  numberIn,
+  objectOf,
+  show,
+} from './options.js';
 
-/** One option of an engine: its default, its check, and what pages say about it. */
+/** One option of an engine: its default, and its check. What pages say about it stands in the status package. */
 export interface OptionRule<T> {
   readonly default: T;
   readonly check: (name: string, value: unknown) => T;
   /** True if `configure` takes it while running. */
   readonly live: boolean;
-  readonly meaning: string;
 }
 
 /** The rules of all options of one engine, in the order in which they are shown. */
 export type OptionRules<T> = { readonly [K in keyof T]-?: OptionRule<T[K]> };
 
 /** An option that `configure` takes while running. */
-export function live<T>(value: T, check: OptionRule<T>['check'], meaning: string): OptionRule<T> {
-  return { default: value, check, live: true, meaning };
+export function live<T>(value: T, check: OptionRule<T>['check']): OptionRule<T> {
+  return { default: value, check, live: true };
 }
 
 /** An option that stays as it was at construction. */
-export function fixed<T>(value: T, check: OptionRule<T>['check'], meaning: string): OptionRule<T> {
-  return { default: value, check, live: false, meaning };
+export function fixed<T>(value: T, check: OptionRule<T>['check']): OptionRule<T> {
+  return { default: value, check, live: false };
 }
 
 /** The largest whole number an option takes: what brpc's 32-bit settings hold. */
@@ -90,18 +96,27 @@ export function flagsByRules<T extends object>(values: T, rules: OptionRules<T>)
     name,
     value: values[name],
     default: rules[name].default,
-    meaning: rules[name].meaning,
     live: rules[name].live,
   }));
 }
 
-/** Throws a `TypeError` for an option that only the strict grade has, with a pointer to it. */
-export function refuseStrictOnly(of: string, given: object, known: object, strict: object): void {
+/** Throws a `TypeError` for an option that is not `known`, but stands in `foreign`: `why` says where it belongs. */
+export function refuseForeign(
+  of: string,
+  given: object,
+  known: object,
+  foreign: object,
+  why: string,
+): void {
   for (const key of Object.keys(objectOf(of, given))) {
-    if (!Object.hasOwn(known, key) && Object.hasOwn(strict, key)) {
-      throw new TypeError(
-        `${of}.${key} has no meaning in the default grade; it belongs to { type: '${of}', strict: true }`,
-      );
+    if (!Object.hasOwn(known, key) && Object.hasOwn(foreign, key)) {
+      throw new TypeError(`${of}.${key} ${why}`);
     }
   }
+}
+
+/** The same for an option of a limiter that only its strict grade has. */
+export function refuseStrictOnly(of: string, given: object, known: object, strict: object): void {
+  const why = `has no meaning in the default grade; it belongs to { type: '${of}', strict: true }`;
+  refuseForeign(of, given, known, strict, why);
 }
