@@ -5,7 +5,16 @@ import { limit as koaLimit } from '@elimit/koa';
 import { limit as nestLimit } from '@elimit/nest';
 import { protect } from '@elimit/node-http';
 import underPressure from '@fastify/under-pressure';
-import { Controller, Get, Module, Req, Res, UseGuards } from '@nestjs/common';
+import {
+  type CanActivate,
+  Controller,
+  Get,
+  Module,
+  Req,
+  Res,
+  ServiceUnavailableException,
+  UseGuards,
+} from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import express, { type RequestHandler } from 'express';
 import fastify from 'fastify';
@@ -21,6 +30,9 @@ export const ARMS = {
   auto: "Express, limit('auto')",
   timeout: "Express, limit('timeout'): 500 ms, at most 100",
   fixed: 'Express, limit(20)',
+  'fixed-4': 'Express, limit(4)',
+  'fixed-8': 'Express, limit(8)',
+  'fixed-40': 'Express, limit(40)',
   noDispatch: 'Express, limit(20, { dispatch: false })',
   protect: "Express, protect(server): 'auto' in front of the framework",
   'protect-fixed': 'Express, protect(server, { limit: 20 })',
@@ -33,6 +45,7 @@ export const ARMS = {
   nest: 'Nest on Express, bare',
   'nest-auto': "Nest on Express, UseGuards(limit('auto'))",
   refuser: 'node:http, which refuses everything',
+  'nest-refuser': 'Nest on Express, a guard that refuses everything',
   'nest-front': "Nest on Express, app.use(limit('auto')) of @elimit/express in front",
 } as const;
 export type Arm = keyof typeof ARMS;
@@ -67,8 +80,13 @@ export async function startArm(arm: Arm, purpose: Purpose = 'measured'): Promise
   const guard = guardOf(arm, purpose);
   if (bare === 'fastify') return startFastify(arm !== bare);
   if (bare === 'koa') return startKoa(guard);
-  if (arm === 'nest-front') return startNest(undefined, guard);
-  return bare === 'nest' ? startNest(guard, undefined) : startExpress(arm, guard);
+  if (bare !== 'nest') return startExpress(arm, guard);
+  if (arm === 'nest-front') return { server: await startNest([], guard), guard };
+  if (arm === 'nest-refuser') return { server: await startNest([REFUSES_ALL], undefined), guard };
+  return {
+    server: await startNest(guard === undefined ? [] : [nestLimit(guard)], undefined),
+    guard,
+  };
 }
 
 function guardOf(arm: Arm, purpose: Purpose): Guard | undefined {
@@ -85,6 +103,9 @@ const LIMITS: Partial<Record<Arm, 'auto' | 'timeout' | number>> = {
   auto: 'auto',
   timeout: 'timeout',
   fixed: FIXED,
+  'fixed-4': 4,
+  'fixed-8': 8,
+  'fixed-40': 40,
   noDispatch: FIXED,
   protect: 'auto',
   'protect-fixed': FIXED,
@@ -164,13 +185,23 @@ function startKoa(guard: Guard | undefined): StartedArm {
   return { server: app.listen({ port: 0, host: HOST, backlog: BACKLOG }), guard };
 }
 
+/** Nest's own way to say no, with nothing of ours in it. */
+const REFUSES_ALL: CanActivate = {
+  canActivate() {
+    throw new ServiceUnavailableException();
+  },
+};
+
 /**
  * Decorators are functions: called by hand, so that no compiler needs to know of them.
  *
- * @param guard - bound to the handlers
+ * @param guards - bound to the handlers
  * @param front - in front of Nest and its body parsers
  */
-async function startNest(guard: Guard | undefined, front: Guard | undefined): Promise<StartedArm> {
+async function startNest(
+  guards: readonly CanActivate[],
+  front: Guard | undefined,
+): Promise<Server> {
   const handlers = createHandlers();
   // oxlint-disable-next-line typescript/no-extraneous-class -- its methods are added below
   class Workloads {}
@@ -182,7 +213,7 @@ async function startNest(guard: Guard | undefined, front: Guard | undefined): Pr
     Get(workload)(Workloads.prototype, workload, method);
     Req()(Workloads.prototype, workload, 0);
     Res()(Workloads.prototype, workload, 1);
-    if (guard !== undefined) UseGuards(nestLimit(guard))(Workloads.prototype, workload, method);
+    if (guards.length > 0) UseGuards(...guards)(Workloads.prototype, workload, method);
   }
   Controller()(Workloads);
   // oxlint-disable-next-line typescript/no-extraneous-class -- what Nest calls a module
@@ -192,6 +223,5 @@ async function startNest(guard: Guard | undefined, front: Guard | undefined): Pr
   if (front !== undefined) app.use(expressLimit(front));
   const server = app.getHttpServer() as Server;
   await app.init();
-  server.listen({ port: 0, host: HOST, backlog: BACKLOG });
-  return { server, guard: guard ?? front };
+  return server.listen({ port: 0, host: HOST, backlog: BACKLOG });
 }

@@ -65,8 +65,8 @@ export function marksOf(row: Row, rows: readonly Row[]): Mark[] {
   const marks = [
     atLeast('goodput', median.goodput, factor < 6 ? 0.9 : server ? 0.88 : 0.8),
     atMost('late', median.late, 0.01),
-    atMost('refusals p99 ms', median.refusalP99Ms, 20),
   ];
+  if (factor < 6) marks.push(atMost('refusals p99 ms', median.refusalP99Ms, 20));
   if (row.arm === 'auto') marks.push(...peerMarks(row, rows));
   return marks;
 }

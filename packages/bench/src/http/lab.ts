@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import type { Ports, Reading } from './app-child.js';
 import { type Arm, bareOf } from './arms.js';
 import { Child, closedLoopFromChild, loadFromChild, SERVER_CORE } from './child.js';
@@ -18,6 +19,7 @@ export interface LabResult {
   readonly rows: readonly Row[];
   /** What refusing costs a server that does nothing else. */
   readonly refusals: readonly {
+    readonly arm: Refuser;
     readonly client: ClientKind;
     readonly rounds: readonly number[];
     readonly cpuUs: number;
@@ -34,14 +36,25 @@ export interface LabResult {
 export const DEADLINE_MS = 500;
 /** Enough connections to keep every workload busy, few enough for none to wait long. */
 const CAPACITY_CONNECTIONS = 50;
-const REFUSED_CLIENTS: readonly ClientKind[] = ['hangUp', 'oneShot'];
-const REFUSED_PER_SECOND = 3_000;
+/** Servers that refuse everything, and their clients: what a refusal costs at least. */
+const REFUSERS = [
+  { arm: 'refuser', client: 'hangUp', perSecond: 3_000 },
+  { arm: 'refuser', client: 'oneShot', perSecond: 3_000 },
+  { arm: 'nest-refuser', client: 'hangUp', perSecond: 1_000 },
+] as const satisfies { arm: Arm; client: ClientKind; perSecond: number }[];
+export type Refuser = (typeof REFUSERS)[number]['arm'];
 /**
  * Code is warmed up as that of a server in production is, by an overload with kept connections, then one with a
  * connection for each request. Cold, a refusal costs three times as much, and under a handler that is called 200
  * times a second it takes ten seconds to be compiled.
  */
 const WARM_UP = { workload: 'brief', rate: 3_000, durationMs: 1_500 } as const;
+const WARM_UP_CLIENTS = ['hangUp', 'oneShot'] as const;
+/** A server rests when it uses less than this share of its time. */
+const AT_REST = 0.2;
+const RESTS_MS = 200;
+/** Few answers come to a light load, and its p99 is to be told apart from another's: it is measured longer. */
+const LIGHT_LASTS = 2;
 /** Between the loads: before a light one is measured, and before a heavy one, whose start is not to count. */
 const LIGHT_LEAD_MS = 500;
 const HEAVY_LEAD_MS = 1_500;
@@ -51,9 +64,9 @@ export async function runLab(lives: readonly Life[], options: LabOptions): Promi
   const durationMs = options.seconds * 1_000;
   const found = new Map<string, { row: Omit<Row, 'rounds' | 'median'>; rounds: Figures[] }>();
   const capacities = new Map<string, { workload: Workload; arm: Arm; rounds: number[] }>();
-  const refusals = REFUSED_CLIENTS.map((client) => ({ client, rounds: [] as number[] }));
+  const refusals = REFUSERS.map((refuser) => ({ ...refuser, rounds: [] as number[] }));
   for (let round = 0; round < options.rounds; round++) {
-    for (const { client, rounds } of refusals) rounds.push(await refusalUs(client, durationMs));
+    for (const refuser of refusals) refuser.rounds.push(await refusalUs(refuser, durationMs));
     for (const { workload, arm, loads } of lives) {
       const bare = bareOf(arm);
       const key = `${workload} ${bare}`;
@@ -107,12 +120,20 @@ async function capacityOf(workload: Workload, arm: Arm, durationMs: number): Pro
   });
 }
 
-/** CPU time of a refusal by bare `node:http`, in microseconds, at a rate that leaves the thread little rest. */
-async function refusalUs(client: ClientKind, durationMs: number): Promise<number> {
-  return serving('refuser', async (port, server) => {
+/** CPU time of a refusal by a server that does nothing else, in microseconds, at a rate that leaves the thread little rest. */
+async function refusalUs(
+  { arm, client, perSecond: rate }: (typeof REFUSERS)[number],
+  durationMs: number,
+): Promise<number> {
+  return serving(arm, async (port, server) => {
     const before = await server.ask<Reading>({});
-    const load = { port, client, rate: REFUSED_PER_SECOND, durationMs };
-    const { refused } = await loadFromChild(load);
+    const { refused } = await loadFromChild({
+      ...requestFor('cpu'),
+      port,
+      client,
+      rate,
+      durationMs,
+    });
     const after = await server.ask<Reading>({});
     return ((after.cpuSeconds - before.cpuSeconds) / refused) * 1e6;
   });
@@ -123,13 +144,23 @@ async function serving<T>(arm: Arm, use: (port: number, server: Child) => Promis
   try {
     const { port, warmUpPort } = await server.ask<Ports>();
     const { workload, ...load } = WARM_UP;
-    for (const client of REFUSED_CLIENTS) {
+    for (const client of WARM_UP_CLIENTS) {
       await loadFromChild({ ...requestFor(workload), ...load, port: warmUpPort, client });
     }
-    await server.ask<Reading>({}); // it answers: what it had in hand is done
+    await rest(server);
     return await use(port, server);
   } finally {
     await server.close();
+  }
+}
+
+/** Waits until the server has worked off what it was sent: the accept queue is long. */
+async function rest(server: Child): Promise<void> {
+  for (let before = await server.ask<Reading>({}); ; ) {
+    await setTimeout(RESTS_MS);
+    const now = await server.ask<Reading>({});
+    if (now.cpuSeconds - before.cpuSeconds < (AT_REST * RESTS_MS) / 1_000) return;
+    before = now;
   }
 }
 
@@ -146,8 +177,9 @@ function offer(
     client,
     rate: factor * capacity,
     deadlineMs: DEADLINE_MS,
-    warmUpMs: factor < 1 ? LIGHT_LEAD_MS : HEAVY_LEAD_MS,
-    durationMs,
+    ...(factor < 1
+      ? { warmUpMs: LIGHT_LEAD_MS, durationMs: LIGHT_LASTS * durationMs }
+      : { warmUpMs: HEAVY_LEAD_MS, durationMs }),
   });
 }
 

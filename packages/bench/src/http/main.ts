@@ -1,7 +1,7 @@
 // npm run -s bench:http: the limits on real sockets, under real overload, beside the bare server and the peers.
 import { parseArgs } from 'node:util';
 import { provenanceLines, provenanceOf, saveReport } from '../report.js';
-import { ARMS, type Arm } from './arms.js';
+import { ARMS, type Arm, bareOf } from './arms.js';
 import { pinChildren } from './child.js';
 import { IDEAL_PER_SECOND, WORKLOADS, type Workload } from './handlers.js';
 import { capacityMark, type Figures, type Mark, marksOf, type Row } from './judge.js';
@@ -123,15 +123,20 @@ for (const { workload, arm, perSecond, rounds: each } of result.capacities) {
   );
   if (known && !mark.ok) short++;
 }
-const bare = result.capacities.find(({ workload, arm }) => workload === 'cpu' && arm === 'none');
-for (const { client, cpuUs } of result.refusals) {
+for (const { arm, client, cpuUs } of result.refusals) {
+  const under = result.capacities.find(
+    (each) => each.workload === 'cpu' && each.arm === (arm === 'refuser' ? 'none' : bareOf(arm)),
+  );
   // what a limiter that costs nothing could reach, if it knew the capacity
-  const bound = (factor: number): string =>
-    bare === undefined
+  const bounds =
+    under === undefined
       ? ''
-      : `; ${factor}x before cpu: at most ${boundOf(factor, cpuUs, bare.perSecond).toFixed(2)} of capacity`;
+      : [3, 6].map(
+          (factor) =>
+            `; ${factor}x before cpu: at most ${boundOf(factor, cpuUs, under.perSecond).toFixed(2)} of capacity`,
+        );
   say(
-    `      refusal by bare node:http to ${client}: ${cpuUs.toFixed(0)} us of CPU${bound(3)}${bound(6)}`,
+    `      refusal to ${client} by ${ARMS[arm]}: ${cpuUs.toFixed(0)} us of CPU${[...bounds].join('')}`,
   );
 }
 for (const row of result.rows) {

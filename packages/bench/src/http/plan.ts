@@ -67,6 +67,14 @@ const FULL_CPU: Partial<Record<Arm, readonly Load[]>> = {
   'nest-front': OTHER_FRAMEWORKS,
 };
 
+/** Calls that wait together work together: what each limit gives in goodput it takes in quick refusals. */
+const FULL_MIXED: Partial<Record<Arm, readonly Load[]>> = {
+  ...FULL,
+  'fixed-4': PEER,
+  'fixed-8': PEER,
+  'fixed-40': PEER,
+};
+
 /** A chunked answer out of few slots: a downstream again, and answers that take their time to end. */
 const FULL_STREAM: Partial<Record<Arm, readonly Load[]>> = {
   none: [...loads([0.8], 'patient'), ...PEER],
@@ -78,6 +86,7 @@ const FULL_STREAM: Partial<Record<Arm, readonly Load[]>> = {
 
 const FULL_OF: Partial<Record<Workload, Partial<Record<Arm, readonly Load[]>>>> = {
   cpu: FULL_CPU,
+  mixed: FULL_MIXED,
   stream: FULL_STREAM,
 };
 
