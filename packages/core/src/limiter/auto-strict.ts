@@ -20,7 +20,7 @@ import type {
   LimiterEstimates,
   StatefulLimiter,
 } from './limiter.js';
-import { PUNISH_RULES, SAMPLING_RULES } from './strict-rules.js';
+import { PUNISH_RULES, SAMPLING_RULES, windowRules } from './strict-rules.js';
 
 /** How the strict grade turns its two estimates into a limit. */
 export type AutoLaw = 'code' | 'documented';
@@ -174,7 +174,7 @@ export class AutoStrictLimiter implements ConfigurableLimiter, EstimatingLimiter
     this.#random = context.random;
     this.#onStep = context.onStep;
     this.#settings = settings;
-    this.#rules = rulesOf(settings);
+    this.#rules = windowRules(settings);
     this.#intervalUs = settings.samplingIntervalMs * 1000;
     this.#limit = settings.initialMaxConcurrency;
     this.#exploreRatio = settings.maxExploreRatio;
@@ -236,7 +236,7 @@ export class AutoStrictLimiter implements ConfigurableLimiter, EstimatingLimiter
         : changeByRules('auto', current, options, DOCUMENTED_RULES);
     integer(settings.minConcurrency)('auto.maxConcurrency', settings.maxConcurrency);
     this.#settings = settings;
-    this.#rules = rulesOf(settings);
+    this.#rules = windowRules(settings);
     this.#intervalUs = settings.samplingIntervalMs * 1000;
   }
 
@@ -362,12 +362,4 @@ export class AutoStrictLimiter implements ConfigurableLimiter, EstimatingLimiter
     const halfMs = Math.trunc(this.#settings.remeasureIntervalMs / 2);
     return nowUs + (halfMs + Math.floor(this.#random() * halfMs)) * 1000;
   }
-}
-
-function rulesOf(settings: AutoStrictSettings): SampleWindowRules {
-  return {
-    windowUs: settings.sampleWindowMs * 1000,
-    minCount: settings.minSampleCount,
-    maxCount: settings.maxSampleCount,
-  };
 }

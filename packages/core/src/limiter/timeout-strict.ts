@@ -14,7 +14,7 @@ import { integerIn } from '../options.js';
 import type { Outcome } from '../outcome.js';
 import { SampleWindow, type SampleWindowRules } from '../sampling/sample-window.js';
 import type { ConfigurableLimiter, LimiterContext, StatefulLimiter } from './limiter.js';
-import { PUNISH_RULES, SAMPLING_RULES } from './strict-rules.js';
+import { PUNISH_RULES, SAMPLING_RULES, windowRules } from './strict-rules.js';
 
 /** Options of `{ type: 'timeout', strict: true }`: brpc's `timeout_cl_…` settings. All are live unless they say otherwise. */
 export interface TimeoutStrictOptions {
@@ -89,7 +89,7 @@ export class TimeoutStrictLimiter implements ConfigurableLimiter, StatefulLimite
   constructor(settings: TimeoutStrictSettings, context: LimiterContext) {
     this.#onStep = context.onStep;
     this.#settings = settings;
-    this.#rules = rulesOf(settings);
+    this.#rules = windowRules(settings);
     this.#intervalUs = settings.samplingIntervalMs * 1000;
     this.#timeoutUs = settings.timeoutMs * 1000;
     this.#avgLatencyUs = Math.round(settings.initialAvgLatencyMs * 1000);
@@ -131,7 +131,7 @@ export class TimeoutStrictLimiter implements ConfigurableLimiter, StatefulLimite
   configure(options: Readonly<Record<string, unknown>>): void {
     const settings = changeByRules('timeout', this.#settings, options, RULES);
     this.#settings = settings;
-    this.#rules = rulesOf(settings);
+    this.#rules = windowRules(settings);
     this.#intervalUs = settings.samplingIntervalMs * 1000;
     this.#timeoutUs = settings.timeoutMs * 1000;
   }
@@ -164,12 +164,4 @@ export class TimeoutStrictLimiter implements ConfigurableLimiter, StatefulLimite
     // doubling for ever would end at Infinity; brpc's own integer wraps long after this
     this.#avgLatencyUs = Math.min(meanUs, Number.MAX_SAFE_INTEGER);
   }
-}
-
-function rulesOf(settings: TimeoutStrictSettings): SampleWindowRules {
-  return {
-    windowUs: settings.sampleWindowMs * 1000,
-    minCount: settings.minSampleCount,
-    maxCount: settings.maxSampleCount,
-  };
 }
