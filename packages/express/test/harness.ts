@@ -1,12 +1,10 @@
-import { once } from 'node:events';
-import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import type {
-  ServerAdapterHarness,
-  SuiteApp,
-  SuiteHandler,
-  SuiteLimit,
-  SuiteServer,
+import {
+  type ServerAdapterHarness,
+  type SuiteApp,
+  type SuiteHandler,
+  type SuiteLimit,
+  type SuiteServer,
+  suiteServer,
 } from '@elimit/testkit';
 import express5, { type ErrorRequestHandler, type RequestHandler } from 'express';
 import express4 from 'express-4';
@@ -59,17 +57,7 @@ async function start(
     );
   }
   app.use(quietly);
-  const server: Server = app.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return {
-    server,
-    port: (server.address() as AddressInfo).port,
-    close: async () => {
-      server.close();
-      server.closeAllConnections();
-      await once(server, 'close');
-    },
-  };
+  return suiteServer(app.listen(0, '127.0.0.1'));
 }
 
 function middlewareOf({ target, options = {}, refuseWith }: SuiteLimit): RequestHandler {

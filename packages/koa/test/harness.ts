@@ -1,12 +1,11 @@
-import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import type {
-  ServerAdapterHarness,
-  SuiteApp,
-  SuiteHandler,
-  SuiteLimit,
-  SuiteServer,
+import {
+  type ServerAdapterHarness,
+  type SuiteApp,
+  type SuiteHandler,
+  type SuiteLimit,
+  type SuiteServer,
+  suiteServer,
 } from '@elimit/testkit';
 import { Router } from '@koa/router';
 import Koa3, { type Context, type Middleware } from 'koa';
@@ -42,17 +41,7 @@ export function routesOf(router: Router): Middleware {
 /** Starts an app on a free port. */
 export async function listen(app: Koa3): Promise<SuiteServer> {
   app.silent = true; // Koa's own error handling, without its lines on stderr
-  const server = app.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return {
-    server,
-    port: (server.address() as AddressInfo).port,
-    close: async () => {
-      server.close();
-      server.closeAllConnections();
-      await once(server, 'close');
-    },
-  };
+  return suiteServer(app.listen(0, '127.0.0.1'));
 }
 
 function start(Koa: KoaModule, suite: SuiteApp): Promise<SuiteServer> {

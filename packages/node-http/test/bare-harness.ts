@@ -1,12 +1,11 @@
-import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import type {
-  ServerAdapterHarness,
-  SuiteApp,
-  SuiteHandler,
-  SuiteLimit,
-  SuiteServer,
+import {
+  type ServerAdapterHarness,
+  type SuiteApp,
+  type SuiteHandler,
+  type SuiteLimit,
+  type SuiteServer,
+  suiteServer,
 } from '@elimit/testkit';
 import { RequestLimit, signalOf } from '../src/index.js';
 
@@ -49,17 +48,7 @@ async function start(app: SuiteApp): Promise<SuiteServer> {
     if (app.around === undefined) serve();
     else app.around(req, serve);
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return {
-    server,
-    port: (server.address() as AddressInfo).port,
-    close: async () => {
-      server.close();
-      server.closeAllConnections();
-      await once(server, 'close');
-    },
-  };
+  return suiteServer(server.listen(0, '127.0.0.1'));
 }
 
 /** What a framework's router notes on its requests. */

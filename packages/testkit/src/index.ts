@@ -28,14 +28,15 @@ export { type LimiterSubject, limiterSuite } from './suites/limiter.js';
 export { type RateStoreSubject, rateStoreSuite } from './suites/rate-store.js';
 export { eventually, RawClient } from './suites/raw-client.js';
 export { serverAdapterCases } from './suites/server-adapter.js';
-export type {
-  ServerAdapterHarness,
-  SuiteApp,
-  SuiteCase,
-  SuiteHandler,
-  SuiteLimit,
-  SuiteLimitOptions,
-  SuiteServer,
+export {
+  type ServerAdapterHarness,
+  type SuiteApp,
+  type SuiteCase,
+  type SuiteHandler,
+  type SuiteLimit,
+  type SuiteLimitOptions,
+  type SuiteServer,
+  suiteServer,
 } from './suites/server-adapter-harness.js';
 export { testCertificate } from './suites/test-certificate.js';
 export { type StoreHealth, TestRateStore } from './test-rate-store.js';

@@ -1,6 +1,7 @@
 import { strict as assert } from 'node:assert';
 import type { Entry, Guard, GuardOptions, Permit, Rejection } from '@elimit/core';
 import { settle, VirtualClock } from '../virtual-clock.js';
+import { registerChecks } from './checks.js';
 
 /** A guard that joins the suite: one of one's own, or one of ours behind something. */
 export interface GuardSubject {
@@ -21,14 +22,7 @@ export function guardSuite(
   it: (name: string, run: () => void | Promise<void>) => void,
   subject: GuardSubject,
 ): void {
-  const checks = checksOf(subject);
-  const { except = {} } = subject;
-  for (const name of Object.keys(except)) {
-    assert.ok(Object.hasOwn(checks, name), `no such check to be excepted from: ${name}`);
-  }
-  for (const [name, check] of Object.entries(checks)) {
-    if (!Object.hasOwn(except, name)) it(name, check);
-  }
+  registerChecks(it, checksOf(subject), subject.except);
 }
 
 function admitted(entry: Entry): Permit {

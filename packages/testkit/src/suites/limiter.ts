@@ -1,6 +1,7 @@
 import { strict as assert } from 'node:assert';
 import { estimatesOf, type Limiter, type LimiterContext, type Outcome } from '@elimit/core';
 import { seededRandom } from '../seeded-random.js';
+import { registerChecks } from './checks.js';
 
 /** A limiter that joins the suite. */
 export interface LimiterSubject {
@@ -28,14 +29,7 @@ export function limiterSuite(
   it: (name: string, run: () => void) => void,
   subject: LimiterSubject,
 ): void {
-  const checks = checksOf(subject);
-  const { except = {} } = subject;
-  for (const name of Object.keys(except)) {
-    assert.ok(Object.hasOwn(checks, name), `no such check to be excepted from: ${name}`);
-  }
-  for (const [name, check] of Object.entries(checks)) {
-    if (!Object.hasOwn(except, name)) it(name, check);
-  }
+  registerChecks(it, checksOf(subject), subject.except);
 }
 
 function checksOf(subject: LimiterSubject): Record<string, () => void> {

@@ -1,5 +1,6 @@
 import { strict as assert } from 'node:assert';
 import type { RateQuota, RateStoreSession, StoreAnswer } from '@elimit/core';
+import { registerChecks } from './checks.js';
 
 /** A rate store that joins the suite. */
 export interface RateStoreSubject {
@@ -29,14 +30,7 @@ export function rateStoreSuite(
   it: (name: string, run: () => Promise<void>) => void,
   subject: RateStoreSubject,
 ): void {
-  const checks = checksOf(subject);
-  const { except = {} } = subject;
-  for (const name of Object.keys(except)) {
-    assert.ok(Object.hasOwn(checks, name), `no such check to be excepted from: ${name}`);
-  }
-  for (const [name, check] of Object.entries(checks)) {
-    if (!Object.hasOwn(except, name)) it(name, check);
-  }
+  registerChecks(it, checksOf(subject), subject.except);
 }
 
 async function take(

@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import type {
   Clock,
   Guard,
@@ -68,6 +70,20 @@ export interface SuiteServer {
   readonly server: Server;
   readonly port: number;
   close(): Promise<void>;
+}
+
+/** A server that has been told to listen, once it does. Closing it closes its connections. */
+export async function suiteServer(server: Server): Promise<SuiteServer> {
+  if (!server.listening) await once(server, 'listening');
+  return {
+    server,
+    port: (server.address() as AddressInfo).port,
+    close: async () => {
+      server.close();
+      server.closeAllConnections();
+      await once(server, 'close');
+    },
+  };
 }
 
 /** What an adapter brings to the suite. */
