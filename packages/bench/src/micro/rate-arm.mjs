@@ -70,6 +70,8 @@ const arms = {
 
 const name = process.argv[2];
 const make = arms[name];
+// figures of one process are compared with each other: they are taken without a break
+const turns = false;
 const awaits = !(name.startsWith('elimit') || name === 'look-up and clock');
 
 /** `call`, for each of the keys in turn. */
@@ -84,12 +86,12 @@ const isSlow = name === '@nestjs/throttler';
 const calls = isSlow ? 2000 : 50_000;
 
 const few = keysOf(100);
-const ns = await steadyNs(over(few, make()), calls, { awaits });
+const ns = await steadyNs(over(few, make()), calls, { awaits, turns });
 
 // the same hundred keys after 200 hits each (for a sliding log), and 2000 each
 const hit = over(few, make());
 await nsPerCall(hit, isSlow ? 20_000 : 200_000, { awaits });
-const nsManyHits = await steadyNs(hit, calls, { awaits, warmUp: 0 });
+const nsManyHits = await steadyNs(hit, calls, { awaits, turns, warmUp: 0 });
 
 const many = keysOf(200_000);
 const crowded = over(many, make());
@@ -100,6 +102,6 @@ globalThis.gc();
 const after = process.memoryUsage();
 const used = (m) => m.heapUsed + m.external;
 const bytesPerKey = (used(after) - used(before)) / many.length;
-const nsManyKeys = await steadyNs(crowded, many.length, { awaits, warmUp: 0, rounds: 2 });
+const nsManyKeys = await steadyNs(crowded, many.length, { awaits, turns, warmUp: 0, rounds: 2 });
 
 finish({ ns, nsManyHits, nsManyKeys, bytesPerKey });
