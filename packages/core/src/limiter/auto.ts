@@ -299,13 +299,13 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
   /**
    * How many calls may wait. A count, since a queue longer than K is about as rare as load ^ K however many servers
    * there are; bounded in time for slow services. Fewer while calls are refused, since lasting overload needs no room for
-   * bursts: 57 % of the count less, 65 % of what time allows, once half are refused. The root covers the scatter of the
+   * bursts: 60 % of the count less, 65 % of what time allows, once half are refused. The root covers the scatter of the
    * calls being worked on.
    */
   #allowance(capacity: number): number {
     const { queueSize, queueMs } = this.#settings;
-    const relief = Math.min(1, Math.sqrt(2 * this.#pressure));
-    const places = queueSize * (1 - 0.57 * relief);
+    const relief = Math.min(1, this.#pressure / 0.24, this.#pressure + 0.5);
+    const places = queueSize * (1 - 0.6 * relief);
     const waitUs = Math.max(queueMs * 1000, 2 * this.#workUs); // who takes long may wait long
     const inTime = (4 + capacity * waitUs) * (1 - 0.65 * relief);
     return Math.min(places, inTime) + 0.85 * Math.sqrt(capacity * this.#workUs);
