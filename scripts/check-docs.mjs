@@ -15,13 +15,13 @@ const origin = new Map();
 let broken = 0;
 for (const page of pages) {
   const text = readFileSync(join(root, page), 'utf8');
-  for (const [, target, heading] of text.matchAll(/\]\(([^)#\s]*)(?:#([^)]*))?\)/g)) {
+  for (const [, target, heading = ''] of text.matchAll(/\]\(([^)#\s]*)(?:#([^)]*))?\)/g)) {
     if (/^[a-z]+:/i.test(target)) continue;
     const file = target === '' ? join(root, page) : resolve(root, dirname(page), target);
     if (!existsSync(file)) {
       console.error(`${page}: no file ${target}`);
       broken++;
-    } else if (heading !== undefined && !headingsOf(file).has(heading)) {
+    } else if (heading !== '' && !headingsOf(file).has(heading)) {
       console.error(`${page}: no heading #${heading} in ${target}`);
       broken++;
     }
