@@ -32,6 +32,18 @@ it.each([
   expect(holds(name, 'auto')).toBe(true);
 });
 
+// four servers of one second: the first calls to return are the short ones, and the limit stayed at half of what is needed
+it.each<{ name: string; start: number; seed: number }>([
+  { name: '15-slow-4x1s-1_2x', start: 20, seed: 3 }, // goodput was 0.65
+  { name: '15-slow-4x1s-1_2x', start: 1, seed: 5 }, // 0.75
+  { name: '15-slow-4x1s-0_8', start: 1, seed: 5 }, // 5 % refused
+])('a slow service is found from $start, too: $name, seed $seed', ({ name, start, seed }) => {
+  const scenario = read(name);
+  const run = simulate(scenario, admissionOf({ arm: 'auto', start }, scenario), seed);
+  const missed = judge(scenario, [run]).flatMap(({ marks }) => marks.filter(({ ok }) => !ok));
+  expect(missed).toEqual([]);
+});
+
 it.each<{ arm: ArmName; name: string }>([
   { arm: 'always admit', name: '03-overload-2' },
   { arm: 'always refuse', name: '01-steady-0_1' },
