@@ -39,7 +39,8 @@ interface WatchedRequest extends IncomingMessage {
 /** What the rules need to know of a guard. */
 export interface EndingGuard {
   readonly maxConcurrency: number;
-  snapshot(): { readonly dryRun: boolean; readonly latency: { readonly meanUs: number } };
+  readonly dryRun: boolean;
+  snapshot(): { readonly latency: { readonly meanUs: number } };
 }
 
 /** Answers a request that is refused after it was admitted: its body did not come, and others wait for theirs. */
@@ -274,7 +275,7 @@ class Ending implements Swept {
     this.#headersSeen = true;
     if (!startsStream(res)) return;
     const { endings } = this;
-    if (endings.streams >= endings.options.maxStreams && !endings.guard.snapshot().dryRun) {
+    if (endings.streams >= endings.options.maxStreams && !endings.guard.dryRun) {
       this.#revoke();
       res.destroy(); // its headers are out: cutting it off is the only way left to say no
       return;
@@ -306,7 +307,7 @@ class Ending implements Swept {
     const { endings, req, res } = this;
     if (this.#done || !this.#holdsBody || endings.bodies <= endings.maxBodies) return;
     if (res.headersSent) return; // it is being served already
-    if (endings.guard.snapshot().dryRun) return;
+    if (endings.guard.dryRun) return;
     const rejection = this.#revoke();
     endCalls(res);
     res.on('error', ignoreError); // the handler may be waiting for the body, and write later
@@ -318,7 +319,7 @@ class Ending implements Swept {
   #timeOutBody(): void {
     const { req, res } = this;
     this.#bodyOverdue = true;
-    if (this.endings.guard.snapshot().dryRun) return;
+    if (this.endings.guard.dryRun) return;
     endCalls(res);
     // from here on the handler's own answer comes too late: it must not bring the process down
     res.on('error', ignoreError);

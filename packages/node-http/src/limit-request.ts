@@ -215,7 +215,7 @@ export class RequestLimit<
       },
       (rejection) => {
         // a dry run lets through what the dispatch queue refuses, too
-        if (guard.snapshot().dryRun) start();
+        if (guard.dryRun) start();
         else refuse(rejection);
       },
       how,

@@ -62,6 +62,8 @@ export interface Guard extends SnapshotSource {
   readonly maxConcurrency: number;
   /** Calls admitted and not yet released. */
   readonly inflight: number;
+  /** True while it decides and counts, but lets every call through. */
+  readonly dryRun: boolean;
   /** Admits a call or refuses it. Never throws, never waits. */
   tryAcquire(options?: AcquireOptions): Entry;
   /**
@@ -222,6 +224,10 @@ export class CallGuard implements Guard, Issuer {
 
   get inflight(): number {
     return this.#inflight + this.#letThrough;
+  }
+
+  get dryRun(): boolean {
+    return this.#dryRun;
   }
 
   nowUs(): number {
