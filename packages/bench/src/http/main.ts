@@ -130,13 +130,13 @@ for (const { arm, client, cpuUs } of result.refusals) {
   // what a limiter that costs nothing could reach, if it knew the capacity
   const bounds =
     under === undefined
-      ? ''
-      : [3, 6].map(
-          (factor) =>
-            `; ${factor}x before cpu: at most ${boundOf(factor, cpuUs, under.perSecond).toFixed(2)} of capacity`,
-        );
+      ? []
+      : [3, 6].map((factor) => {
+          const bound = boundOf(factor, cpuUs, under.perSecond);
+          return `; ${factor}x before cpu: at most ${bound.toFixed(2)} of capacity`;
+        });
   say(
-    `      refusal to ${client} by ${ARMS[arm]}: ${cpuUs.toFixed(0)} us of CPU${[...bounds].join('')}`,
+    `      refusal to ${client} by ${ARMS[arm]}: ${cpuUs.toFixed(0)} us of CPU${bounds.join('')}`,
   );
 }
 for (const row of result.rows) {
