@@ -220,7 +220,7 @@ describe('options', () => {
       queueSize: 25,
       queueMs: 750,
       remeasureIntervalMs: 15_000,
-      remeasureReduceRatio: 0.85,
+      remeasureReduceRatio: 0.8,
       sampleWindowMs: 1500,
       minSampleCount: 20,
       maxSampleCount: 4000,
