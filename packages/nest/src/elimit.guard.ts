@@ -16,7 +16,7 @@ import { exceptionOf } from './elimit.exception.js';
 import { HandlerLimits, requestLimit } from './handler-limits.js';
 import { noteContext, requestOf, responseOf, setHeaders } from './http-context.js';
 import type { ElimitModuleOptions, NestLimitOptions } from './options.js';
-import { HANDLER_LIMITS } from './tokens.js';
+import { HANDLER_LIMITS, isBranded } from './tokens.js';
 
 const BRAND = Symbol.for('@elimit/nest/ElimitGuard');
 
@@ -44,8 +44,7 @@ export class ElimitGuard implements CanActivate {
 
   /** True for an `ElimitGuard`, its class, or those of another copy of the package. */
   static is(value: unknown): boolean {
-    const thing: unknown = typeof value === 'function' ? (value.prototype as unknown) : value;
-    return typeof thing === 'object' && thing !== null && BRAND in thing;
+    return isBranded(value, BRAND);
   }
 }
 Object.defineProperty(ElimitGuard.prototype, BRAND, { value: true });

@@ -19,7 +19,7 @@ import { catchError, Observable } from 'rxjs';
 import { ElimitException, exceptionOf } from './elimit.exception.js';
 import { HandlerLimits } from './handler-limits.js';
 import { responseOf, setHeaders } from './http-context.js';
-import { HANDLER_LIMITS, INTERCEPTED_CONTEXTS } from './tokens.js';
+import { HANDLER_LIMITS, INTERCEPTED_CONTEXTS, isBranded } from './tokens.js';
 
 const BRAND = Symbol.for('@elimit/nest/ElimitInterceptor');
 
@@ -101,8 +101,7 @@ export class ElimitInterceptor implements NestInterceptor {
 
   /** True for an `ElimitInterceptor`, its class, or those of another copy of the package. */
   static is(value: unknown): boolean {
-    const thing: unknown = typeof value === 'function' ? (value.prototype as unknown) : value;
-    return typeof thing === 'object' && thing !== null && BRAND in thing;
+    return isBranded(value, BRAND);
   }
 }
 Object.defineProperty(ElimitInterceptor.prototype, BRAND, { value: true });

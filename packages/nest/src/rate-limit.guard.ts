@@ -11,7 +11,7 @@ import { refusalOf } from './elimit.guard.js';
 import { type Handler, HandlerLimits, type HandlerRate } from './handler-limits.js';
 import { contextOf, noteContext, requestOf, responseOf } from './http-context.js';
 import type { NestRateLimitOptions } from './options.js';
-import { HANDLER_LIMITS } from './tokens.js';
+import { HANDLER_LIMITS, isBranded } from './tokens.js';
 
 const BRAND = Symbol.for('@elimit/nest/RateLimitGuard');
 
@@ -164,8 +164,7 @@ export class RateLimitGuard implements CanActivate {
 
   /** True for a `RateLimitGuard`, its class, or those of another copy of the package. */
   static is(value: unknown): boolean {
-    const thing: unknown = typeof value === 'function' ? (value.prototype as unknown) : value;
-    return typeof thing === 'object' && thing !== null && BRAND in thing;
+    return isBranded(value, BRAND);
   }
 }
 Object.defineProperty(RateLimitGuard.prototype, BRAND, { value: true });

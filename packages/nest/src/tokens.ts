@@ -1,3 +1,5 @@
+import { hasBrand } from '@elimit/core';
+
 // Strings and Symbol.for(…), so that two copies of this package (ES modules and CommonJS, say) mean the same.
 
 /** Metadata of a controller or handler. */
@@ -23,4 +25,9 @@ export function guardToken(name: string): string {
 /** The token of a breaker, by its name. */
 export function breakerToken(name: string): string {
   return `elimit:breaker:${name}`;
+}
+
+/** True for an object with this brand on its prototype, and for its class. */
+export function isBranded(value: unknown, brand: symbol): boolean {
+  return hasBrand(typeof value === 'function' ? value.prototype : value, brand);
 }
