@@ -81,10 +81,8 @@ export async function startArm(arm: Arm, purpose: Purpose = 'measured'): Promise
   if (bare === 'fastify') return startFastify(arm !== bare);
   if (bare === 'koa') return startKoa(guard);
   if (bare !== 'nest') return startExpress(arm, guard);
-  if (arm === 'nest-front') return { server: await startNest([], guard), guard };
-  if (arm === 'nest-refuser') return { server: await startNest([REFUSES_ALL], undefined), guard };
   return {
-    server: await startNest(guard === undefined ? [] : [nestLimit(guard)], undefined),
+    server: await startNest(nestGuardsOf(arm, guard), arm === 'nest-front' ? guard : undefined),
     guard,
   };
 }
@@ -191,6 +189,12 @@ const REFUSES_ALL: CanActivate = {
     throw new ServiceUnavailableException();
   },
 };
+
+/** What stands at the handlers. */
+function nestGuardsOf(arm: Arm, guard: Guard | undefined): CanActivate[] {
+  if (arm === 'nest-refuser') return [REFUSES_ALL];
+  return guard === undefined || arm === 'nest-front' ? [] : [nestLimit(guard)];
+}
 
 /**
  * Decorators are functions: called by hand, so that no compiler needs to know of them.

@@ -62,3 +62,17 @@ export async function twiceTheRate(url: string, path: string): Promise<TwiceTheR
     load,
   };
 }
+
+/** What the limit that an example shows first at `/limits` has admitted, once nobody is in it any more. */
+export async function admittedAtRest(url: string): Promise<number> {
+  for (;;) {
+    const answer = await fetch(`${url}/limits`);
+    if (answer.status !== 200) throw new Error(`/limits answered with ${answer.status}`);
+    const limits = (await answer.json()) as {
+      readonly inflight: number;
+      readonly admitted: number;
+    }[];
+    const [first] = limits;
+    if (first?.inflight === 0) return first.admitted;
+  }
+}

@@ -125,7 +125,7 @@ for (const { workload, arm, perSecond, rounds: each } of result.capacities) {
 }
 for (const { arm, client, cpuUs } of result.refusals) {
   const under = result.capacities.find(
-    (each) => each.workload === 'cpu' && each.arm === (arm === 'refuser' ? 'none' : bareOf(arm)),
+    (each) => each.workload === 'cpu' && each.arm === bareOf(arm),
   );
   // what a limiter that costs nothing could reach, if it knew the capacity
   const bounds =
