@@ -1,9 +1,9 @@
 // The entry of the process that is put under load: every workload behind one arm, which is the argument.
-// It says its ports, then answers every message with a reading.
+// It says its port, then answers every message with a reading.
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { GuardSnapshot } from '@elimit/core';
+import type { Guard, GuardSnapshot } from '@elimit/core';
 import { type DispatchSnapshot, dispatchSnapshot } from '@elimit/node-http';
 import { type Arm, startArm } from './arms.js';
 
@@ -17,19 +17,22 @@ export interface Reading {
 }
 
 /** Where the process listens. */
-export interface Ports {
+export interface Listening {
   readonly port: number;
-  /** The same code behind a guard of its own. */
-  readonly warmUpPort: number;
 }
 
-const arm = process.argv[2] as Arm;
-const { server, guard } = await startArm(arm);
-const warmUp = await startArm(arm, 'warmUp');
-const ports: Ports = { port: await portOf(server), warmUpPort: await portOf(warmUp.server) };
-process.send?.(ports);
+/** What it may be told: that its code is warm, and the guard to be measured has to come in. */
+export interface Order {
+  readonly measure?: boolean;
+}
 
-process.on('message', () => {
+const arm = await startArm(process.argv[2] as Arm);
+let guard: Guard | undefined;
+const listening: Listening = { port: await portOf(arm.server) };
+process.send?.(listening);
+
+process.on('message', ({ measure = false }: Order) => {
+  if (measure) guard = arm.measure();
   const { user, system } = process.cpuUsage();
   const reading: Reading = {
     dispatch: dispatchSnapshot(),

@@ -64,35 +64,26 @@ const HOST = '127.0.0.1';
 
 export interface StartedArm {
   readonly server: Server;
-  readonly guard: Guard | undefined;
+  /**
+   * Puts a guard that has learned nothing into the place of the one that the code was warmed up with. On the same server:
+   * a second one would have hidden classes of its own for its requests, and code warmed up with those is thrown away.
+   *
+   * @returns the new guard; nothing where there is none
+   */
+  measure(): Guard | undefined;
 }
 
-/**
- * What a server is for: to be measured, or to warm up its code, which both share. The one for warming up has a
- * guard of its own, so that the other's has learned nothing.
- */
-export type Purpose = 'measured' | 'warmUp';
-
-/** Starts a server with every workload that its framework serves here. */
-export async function startArm(arm: Arm, purpose: Purpose = 'measured'): Promise<StartedArm> {
+/** Starts a server with every workload that its framework serves here, to be warmed up, then measured. */
+export async function startArm(arm: Arm): Promise<StartedArm> {
   const bare = bareOf(arm);
-  if (arm === 'refuser') return startRefuser();
-  const guard = guardOf(arm, purpose);
-  if (bare === 'fastify') return startFastify(arm !== bare);
-  if (bare === 'koa') return startKoa(guard);
-  if (bare !== 'nest') return startExpress(arm, guard);
-  return {
-    server: await startNest(nestGuardsOf(arm, guard), arm === 'nest-front' ? guard : undefined),
-    guard,
-  };
+  if (arm === 'refuser') return unguarded(startRefuser());
+  if (bare === 'fastify') return unguarded(await startFastify(arm !== bare));
+  if (bare === 'koa') return startKoa(arm);
+  return bare === 'nest' ? startNest(arm) : startExpress(arm);
 }
 
-function guardOf(arm: Arm, purpose: Purpose): Guard | undefined {
-  const limit = LIMITS[arm];
-  if (limit === undefined) return undefined;
-  if (purpose === 'measured') return createGuard({ limit, name: 'measured' });
-  const type = typeof limit === 'number' ? 'constant' : limit;
-  return createGuard({ limit: WARM_UP_LIMITS[type], registry: false });
+function unguarded(server: Server): StartedArm {
+  return { server, measure: () => undefined };
 }
 
 const FIXED = 20;
@@ -117,13 +108,39 @@ const WARM_UP_LIMITS: Record<'auto' | 'timeout' | 'constant', MaxConcurrency> = 
   constant: 10,
 };
 
-function startExpress(arm: Arm, guard: Guard | undefined): StartedArm {
+/** What stands at the door: made of one guard for the warm-up, and of another to be measured. */
+class Door<Gate> {
+  readonly #limit: 'auto' | 'timeout' | number;
+  readonly #gateOf: (guard: Guard) => Gate;
+  gate: Gate;
+
+  constructor(limit: 'auto' | 'timeout' | number, gateOf: (guard: Guard) => Gate) {
+    this.#limit = limit;
+    this.#gateOf = gateOf;
+    const type = typeof limit === 'number' ? 'constant' : limit;
+    this.gate = gateOf(createGuard({ limit: WARM_UP_LIMITS[type], registry: false }));
+  }
+
+  measure(): Guard {
+    const guard = createGuard({ limit: this.#limit, name: 'measured' });
+    this.gate = this.#gateOf(guard);
+    return guard;
+  }
+}
+
+/** The door of an arm; `undefined` where there is no limit. */
+function doorOf<Gate>(arm: Arm, gateOf: (guard: Guard) => Gate): Door<Gate> | undefined {
+  const limit = LIMITS[arm];
+  return limit === undefined ? undefined : new Door(limit, gateOf);
+}
+
+function startExpress(arm: Arm): StartedArm {
   const app = express();
   if (arm === 'toobusy-js') app.use(toobusyGate);
   if (arm === 'overload-protection') app.use(overloadProtection('express'));
-  if (guard !== undefined && !arm.startsWith('protect')) {
-    app.use(expressLimit(guard, { dispatch: arm !== 'noDispatch' }));
-  }
+  const isFront = arm.startsWith('protect');
+  const door = isFront ? undefined : expressDoorOf(arm);
+  if (door !== undefined) app.use((req, res, next) => door.gate(req, res, next));
   const handlers = createHandlers();
   for (const workload of WORKLOADS) {
     const { method, path } = requestFor(workload);
@@ -131,8 +148,19 @@ function startExpress(arm: Arm, guard: Guard | undefined): StartedArm {
     else app.get(path, handlers[workload]);
   }
   const server = app.listen({ port: 0, host: HOST, backlog: BACKLOG });
-  if (arm.startsWith('protect')) protect(server, { limit: guard });
-  return { server, guard };
+  if (!isFront) return { server, measure: () => door?.measure() };
+  const front = doorOf(arm, (guard) => protect(server, { limit: guard }));
+  return {
+    server,
+    measure() {
+      front?.gate.close();
+      return front?.measure();
+    },
+  };
+}
+
+function expressDoorOf(arm: Arm): Door<RequestHandler> | undefined {
+  return doorOf(arm, (guard) => expressLimit(guard, { dispatch: arm !== 'noDispatch' }));
 }
 
 const toobusyGate: RequestHandler = function gate(_req, res, next) {
@@ -141,16 +169,16 @@ const toobusyGate: RequestHandler = function gate(_req, res, next) {
 };
 
 /** Says no as cheaply as Node can, to everybody: what is left for answers beside it bounds every limiter. */
-function startRefuser(): StartedArm {
+function startRefuser(): Server {
   const body = Buffer.from('{"error":{"code":"ELIMIT"}}');
   const headers = { 'content-type': 'application/json', 'content-length': body.length };
   const server = createServer((_req, res) => {
     res.writeHead(503, headers).end(body);
   });
-  return { server: server.listen({ port: 0, host: HOST, backlog: BACKLOG }), guard: undefined };
+  return server.listen({ port: 0, host: HOST, backlog: BACKLOG });
 }
 
-async function startFastify(guarded: boolean): Promise<StartedArm> {
+async function startFastify(guarded: boolean): Promise<Server> {
   const app = fastify();
   if (guarded) {
     await app.register(underPressure, UNDER_PRESSURE);
@@ -168,19 +196,21 @@ async function startFastify(guarded: boolean): Promise<StartedArm> {
     });
   }
   await app.listen({ port: 0, host: HOST, backlog: BACKLOG });
-  return { server: app.server, guard: undefined };
+  return app.server;
 }
 
-function startKoa(guard: Guard | undefined): StartedArm {
+function startKoa(arm: Arm): StartedArm {
   const app = new Koa();
   const handlers = createHandlers();
-  if (guard !== undefined) app.use(koaLimit(guard));
+  const door = doorOf(arm, (guard) => koaLimit(guard));
+  if (door !== undefined) app.use((ctx, next) => door.gate(ctx, next) as Promise<void>);
   app.use(async (ctx) => {
     ctx.respond = false;
     ctx.res.statusCode = 200; // Koa begins with 404
     await handlers[ctx.path.slice(1) as Workload](ctx.req, ctx.res);
   });
-  return { server: app.listen({ port: 0, host: HOST, backlog: BACKLOG }), guard };
+  const server = app.listen({ port: 0, host: HOST, backlog: BACKLOG });
+  return { server, measure: () => door?.measure() };
 }
 
 /** Nest's own way to say no, with nothing of ours in it. */
@@ -190,10 +220,17 @@ const REFUSES_ALL: CanActivate = {
   },
 };
 
-/** What stands at the handlers. */
-function nestGuardsOf(arm: Arm, guard: Guard | undefined): CanActivate[] {
-  if (arm === 'nest-refuser') return [REFUSES_ALL];
-  return guard === undefined || arm === 'nest-front' ? [] : [nestLimit(guard)];
+async function startNest(arm: Arm): Promise<StartedArm> {
+  if (arm === 'nest-refuser') return unguarded(await startNestWith([REFUSES_ALL]));
+  if (arm === 'nest-front') {
+    const door = expressDoorOf(arm);
+    const front: RequestHandler = (req, res, next) => door?.gate(req, res, next);
+    return { server: await startNestWith([], front), measure: () => door?.measure() };
+  }
+  const door = doorOf(arm, (guard) => nestLimit(guard));
+  if (door === undefined) return unguarded(await startNestWith([]));
+  const guard: CanActivate = { canActivate: (context) => door.gate.canActivate(context) };
+  return { server: await startNestWith([guard]), measure: () => door.measure() };
 }
 
 /**
@@ -202,9 +239,9 @@ function nestGuardsOf(arm: Arm, guard: Guard | undefined): CanActivate[] {
  * @param guards - bound to the handlers
  * @param front - in front of Nest and its body parsers
  */
-async function startNest(
+async function startNestWith(
   guards: readonly CanActivate[],
-  front: Guard | undefined,
+  front?: RequestHandler,
 ): Promise<Server> {
   const handlers = createHandlers();
   // oxlint-disable-next-line typescript/no-extraneous-class -- its methods are added below
@@ -224,7 +261,7 @@ async function startNest(
   class App {}
   Module({ controllers: [Workloads] })(App);
   const app = await NestFactory.create(App, { logger: false });
-  if (front !== undefined) app.use(expressLimit(front));
+  if (front !== undefined) app.use(front);
   const server = app.getHttpServer() as Server;
   await app.init();
   return server.listen({ port: 0, host: HOST, backlog: BACKLOG });

@@ -3,9 +3,19 @@ import { performance } from 'node:perf_hooks';
 
 /**
  * The services that are put under load: CPU at once; a downstream of few slots; a wait, then CPU; a JSON
- * body, then CPU; CPU behind an `await` of nothing; a chunked answer; and a little CPU, for warming up.
+ * body, then CPU; CPU behind an `await` of nothing; a chunked answer; and a little CPU, with and without a
+ * body, for warming up.
  */
-export const WORKLOADS = ['cpu', 'async', 'mixed', 'post', 'later', 'stream', 'brief'] as const;
+export const WORKLOADS = [
+  'cpu',
+  'async',
+  'mixed',
+  'post',
+  'later',
+  'stream',
+  'brief',
+  'briefPost',
+] as const;
 export type Workload = (typeof WORKLOADS)[number];
 
 /** How a workload is asked. */
@@ -38,15 +48,17 @@ export const IDEAL_PER_SECOND: Readonly<Record<Workload, number>> = {
   later: 1_000 / CPU_MS,
   stream: Number.POSITIVE_INFINITY,
   brief: Number.POSITIVE_INFINITY,
+  briefPost: Number.POSITIVE_INFINITY,
 };
 
 export function requestFor(workload: Workload): WorkloadRequest {
-  return workload === 'post'
-    ? { method: 'POST', path: '/post', body: JSON.stringify({ items: 'x'.repeat(1_000) }) }
-    : { method: 'GET', path: `/${workload}` };
+  const path = `/${workload}`;
+  return workload === 'post' || workload === 'briefPost'
+    ? { method: 'POST', path, body: JSON.stringify({ items: 'x'.repeat(1_000) }) }
+    : { method: 'GET', path };
 }
 
-/** A handler for each workload; `post` expects its body to have been parsed. Slots are per set of handlers. */
+/** A handler for each workload; those with a body expect it to have been parsed. Slots are per set of handlers. */
 export function createHandlers(): Readonly<Record<Workload, Handler>> {
   const slots = new Slots(SLOTS);
   return {
@@ -73,11 +85,14 @@ export function createHandlers(): Readonly<Record<Workload, Handler>> {
       }
       res.end();
     },
-    brief: (_req, res) => {
-      burn(BRIEF_MS);
-      res.end('ok');
-    },
+    brief,
+    briefPost: brief,
   };
+}
+
+function brief(_req: IncomingMessage, res: ServerResponse): void {
+  burn(BRIEF_MS);
+  res.end('ok');
 }
 
 function burnAndAnswer(res: ServerResponse): void {

@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises';
-import type { Ports, Reading } from './app-child.js';
+import type { Listening, Order, Reading } from './app-child.js';
 import { type Arm, bareOf } from './arms.js';
 import { Child, closedLoopFromChild, loadFromChild, SERVER_CORE } from './child.js';
 import { requestFor, type Workload } from './handlers.js';
@@ -48,7 +48,7 @@ export type Refuser = (typeof REFUSERS)[number]['arm'];
  * connection for each request. Cold, a refusal costs three times as much, and under a handler that is called 200
  * times a second it takes ten seconds to be compiled.
  */
-const WARM_UP = { workload: 'brief', rate: 3_000, durationMs: 1_500 } as const;
+const WARM_UP = { rate: 3_000, durationMs: 1_500 };
 const WARM_UP_CLIENTS = ['hangUp', 'oneShot'] as const;
 /** A server rests when it uses less than this share of its time. */
 const AT_REST = 0.2;
@@ -76,7 +76,7 @@ export async function runLab(lives: readonly Life[], options: LabOptions): Promi
         known.rounds.push(await capacityOf(workload, bare, durationMs));
       }
       const capacity = known.rounds[round] as number;
-      await serving(arm, async (port) => {
+      await serving(arm, workload, async (port) => {
         for (const load of loads) {
           const figures = figuresOf(
             await offer(workload, port, load, capacity, durationMs),
@@ -108,7 +108,7 @@ export async function runLab(lives: readonly Life[], options: LabOptions): Promi
 
 /** Answers per second of a bare server that always has something to do. */
 async function capacityOf(workload: Workload, arm: Arm, durationMs: number): Promise<number> {
-  return serving(arm, async (port) => {
+  return serving(arm, workload, async (port) => {
     const { perSecond } = await closedLoopFromChild({
       ...requestFor(workload),
       port,
@@ -125,7 +125,7 @@ async function refusalUs(
   { arm, client, perSecond: rate }: (typeof REFUSERS)[number],
   durationMs: number,
 ): Promise<number> {
-  return serving(arm, async (port, server) => {
+  return serving(arm, 'cpu', async (port, server) => {
     const before = await server.ask<Reading>({});
     const { refused } = await loadFromChild({
       ...requestFor('cpu'),
@@ -139,15 +139,20 @@ async function refusalUs(
   });
 }
 
-async function serving<T>(arm: Arm, use: (port: number, server: Child) => Promise<T>): Promise<T> {
+async function serving<T>(
+  arm: Arm,
+  workload: Workload,
+  use: (port: number, server: Child) => Promise<T>,
+): Promise<T> {
   const server = new Child(new URL('./app-child.ts', import.meta.url), [arm], SERVER_CORE);
   try {
-    const { port, warmUpPort } = await server.ask<Ports>();
-    const { workload, ...load } = WARM_UP;
+    const { port } = await server.ask<Listening>();
+    const brief = requestFor(workload).method === 'POST' ? 'briefPost' : 'brief';
     for (const client of WARM_UP_CLIENTS) {
-      await loadFromChild({ ...requestFor(workload), ...load, port: warmUpPort, client });
+      await loadFromChild({ ...requestFor(brief), ...WARM_UP, port, client });
     }
     await rest(server);
+    await server.ask<Reading>({ measure: true } satisfies Order);
     return await use(port, server);
   } finally {
     await server.close();

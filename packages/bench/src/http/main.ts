@@ -12,7 +12,7 @@ import { planOf } from './plan.js';
 const USAGE = `npm run -s bench:http -- [options]     real servers under real overload; exits 1 if a mark is not held
   --quick              three workloads, the main arms, one round: under three minutes
   --rounds N           rounds that the medians are taken over (default: 3; quick: 1)
-  --seconds N          how long each load is measured (default: 2)
+  --seconds N          how long each load is measured (default: 3, quick: 2)
   --workloads a,b      of ${WORKLOADS.join(', ')}
   --arms a,b           of ${Object.keys(ARMS).join(', ')}
   --factors a,b        loads, as multiples of capacity
@@ -51,7 +51,7 @@ function parse() {
       options: {
         quick: { type: 'boolean', default: false },
         rounds: { type: 'string' },
-        seconds: { type: 'string', default: '2' },
+        seconds: { type: 'string' },
         workloads: { type: 'string' },
         arms: { type: 'string' },
         factors: { type: 'string' },
@@ -86,7 +86,7 @@ const lives = planOf({
   clients: listOf<ClientKind>('clients', asked.clients, CLIENTS),
 });
 const rounds = numberOf('rounds', asked.rounds ?? (asked.quick ? '1' : '3'));
-const seconds = numberOf('seconds', asked.seconds);
+const seconds = numberOf('seconds', asked.seconds ?? (asked.quick ? '2' : '3'));
 const startedMs = Date.now();
 const provenance = provenanceOf({
   command: 'npm run -s bench:http --',
