@@ -26,7 +26,8 @@ const LOOK_EVERY = 16;
  *
  * Where the limit is someone's word, reserves are taken out of it. An adaptive engine's limit is what
  * the service needs to be busy: taking the reserve out would waste it, so the reserve of the default
- * class is put on top, as far as the engine's own upper bound allows.
+ * class is put on top, as far as the engine's own upper bound allows. An adaptive limit also falls,
+ * all at once in a trial: that is for the others to come down to, while critical calls have all of it.
  */
 export class ClassReserves {
   /** True once a class other than `default` was seen; until then there is nothing to ask. */
@@ -53,9 +54,18 @@ export class ClassReserves {
    */
   offsetOf(priority: Priority, limit: number, ceiling: number, inflight: number): number {
     if (this.#untilLook-- <= 0) this.#look(limit, ceiling, inflight);
-    if (priority === 'critical') return -this.onTop;
+    if (priority === 'critical') return this.#criticalOffset(limit, ceiling, inflight);
     const below = priority === 'default' ? this.#defaultReserve : this.#sheddableReserve;
     return below - this.onTop;
+  }
+
+  /**
+   * An adaptive limit that is cut is for the others to come down to: critical calls have all of it meanwhile. Without
+   * this a trial of the engine refused all that came within tens of milliseconds.
+   */
+  #criticalOffset(limit: number, ceiling: number, inflight: number): number {
+    const isOwn = inflight < ceiling && this.#critical < limit;
+    return isOwn ? Math.min(-this.onTop, limit - 1 - inflight) : -this.onTop;
   }
 
   /** Another engine: what lay above the limit of the last one is not for it. */

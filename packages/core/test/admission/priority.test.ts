@@ -1,4 +1,11 @@
-import { createGuard, type Guard, type Permit, type Priority } from '@elimit/core';
+import {
+  type ConfigurableLimiter,
+  createGuard,
+  type EstimatingLimiter,
+  type Guard,
+  type Permit,
+  type Priority,
+} from '@elimit/core';
 import { seededRandom, VirtualClock } from '@elimit/testkit';
 import { describe, expect, it } from '@jest/globals';
 
@@ -22,6 +29,33 @@ function settleShares(guard: Guard): void {
   for (let i = 0; i < 5_000; i++) {
     const entry = guard.tryAcquire({ priority: 'sheddable' });
     if (entry.admitted) entry.revoke('queue');
+  }
+}
+
+/** An adaptive engine that is turned by hand. */
+class Dial implements ConfigurableLimiter, EstimatingLimiter {
+  constructor(
+    public maxConcurrency: number,
+    readonly ceiling: number,
+  ) {}
+
+  admits(inflight: number): boolean {
+    return inflight <= this.maxConcurrency;
+  }
+
+  started(): void {}
+  refused(): void {}
+  record(): void {}
+
+  estimates() {
+    return { minLatencyUs: -1, maxQps: -1, exploreRatio: -1 };
+  }
+
+  configure(): void {}
+
+  flags(): ReturnType<ConfigurableLimiter['flags']> {
+    const { ceiling } = this;
+    return [{ name: 'maxConcurrency', value: ceiling, default: ceiling, live: true }];
   }
 }
 
@@ -92,6 +126,29 @@ describe('priority classes', () => {
     expect(fill(guard, 'critical')).toHaveLength(15);
     guard.configure({ limit: 100 });
     expect(guard.maxConcurrency).toBe(100);
+  });
+
+  it('let critical calls have all of an adaptive limit that was cut, while the others come down to it', () => {
+    const engine = new Dial(100, 200);
+    const guard = createGuard({ limit: engine, clock: new VirtualClock(), registry: false });
+    fill(guard, 'critical', 10);
+    const others = fill(guard, 'default', 90);
+    expect(guard.inflight).toBe(100);
+    engine.maxConcurrency = 60;
+    expect(fill(guard, 'default')).toHaveLength(0);
+    expect(fill(guard, 'critical')).toHaveLength(50); // 60 in all
+    expect(guard.inflight).toBe(150);
+    for (const permit of others) permit.release('success');
+    expect(fill(guard, 'default')).toHaveLength(0);
+    expect(guard.inflight).toBe(60);
+  });
+
+  it('never have more than an adaptive engine may ever set', () => {
+    const engine = new Dial(100, 105);
+    const guard = createGuard({ limit: engine, clock: new VirtualClock(), registry: false });
+    fill(guard, 'default', 100);
+    engine.maxConcurrency = 60;
+    expect(fill(guard, 'critical')).toHaveLength(5);
   });
 
   it('at twice the capacity refuse hardly any critical call, and waste no slot', () => {
