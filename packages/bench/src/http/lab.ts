@@ -55,9 +55,8 @@ const AT_REST = 0.2;
 const RESTS_MS = 200;
 /** Few answers come to a light load, and its p99 is to be told apart from another's: it is measured longer. */
 const LIGHT_LASTS = 2;
-/** Between the loads: before a light one is measured, and before a heavy one, whose start is not to count. */
-const LIGHT_LEAD_MS = 500;
-const HEAVY_LEAD_MS = 1_500;
+/** What comes before each measurement, and is not to count: a load of another kind wants other code compiled. */
+const LEAD_MS = 2_000;
 
 /** Runs every life once per round, one after the other, so that what disturbs the machine disturbs all of them. */
 export async function runLab(lives: readonly Life[], options: LabOptions): Promise<LabResult> {
@@ -113,7 +112,7 @@ async function capacityOf(workload: Workload, arm: Arm, durationMs: number): Pro
       ...requestFor(workload),
       port,
       connections: CAPACITY_CONNECTIONS,
-      warmUpMs: LIGHT_LEAD_MS,
+      warmUpMs: LEAD_MS,
       durationMs,
     });
     return perSecond;
@@ -182,9 +181,8 @@ function offer(
     client,
     rate: factor * capacity,
     deadlineMs: DEADLINE_MS,
-    ...(factor < 1
-      ? { warmUpMs: LIGHT_LEAD_MS, durationMs: LIGHT_LASTS * durationMs }
-      : { warmUpMs: HEAVY_LEAD_MS, durationMs }),
+    warmUpMs: LEAD_MS,
+    durationMs: (factor < 1 ? LIGHT_LASTS : 1) * durationMs,
   });
 }
 
