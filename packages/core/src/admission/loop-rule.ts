@@ -14,6 +14,11 @@ const LONG_TURN_US = 20_000;
  * unread until their clients have left, sleep or not.
  */
 const VERY_LONG_TURN_US = 100_000;
+/**
+ * Connections are accepted one in a turn. Where they come without end, the loop never sleeps: short turns that accept
+ * them lie between the long ones, and there are too few of them if the long ones take most of the time.
+ */
+const CROWDED_TURN_US = 40_000;
 /** Fewer calls than this never make a turn too long: a handler that takes 50 ms is slow, not one of too many. */
 const FEW_CALLS = 4;
 const SHORT_TURN_US = 10_000;
@@ -50,6 +55,7 @@ export class LoopRule {
   #meanTurnUs = 0;
   #longTurns = 0;
   #veryLongTurns = 0;
+  #crowdedTurns = 0;
   #shortTurns = 0;
 
   observe({ turnUs, idled, peak, ended }: GuardedTurn, limit: number, nowUs: number): void {
@@ -76,6 +82,7 @@ export class LoopRule {
     if (nowUs - this.#seenUs > LAPSES_AFTER_US) {
       this.cap = Number.POSITIVE_INFINITY;
       this.#longTurns = 0;
+      this.#crowdedTurns = 0;
       this.#meanTurnUs = 0;
     }
   }
@@ -88,7 +95,12 @@ export class LoopRule {
   #tighten(turnUs: number, peak: number, ended: number): void {
     this.#shortTurns = 0;
     this.#longTurns++;
+    const isCrowded = turnUs > CROWDED_TURN_US && this.#meanTurnUs > LONG_TURN_US;
+    if (isCrowded) this.#crowdedTurns++;
     if (this.#longTurns >= LONG_TURNS_IN_A_ROW) this.#cut(turnUs, LONG_TURN_US, peak, ended);
+    else if (isCrowded && this.#crowdedTurns >= LONG_TURNS_IN_A_ROW) {
+      this.#cut(turnUs, CROWDED_TURN_US, peak, ended);
+    }
   }
 
   #cut(turnUs: number, properUs: number, peak: number, ended: number): void {
@@ -108,6 +120,7 @@ export class LoopRule {
 
   #letGo(limit: number): void {
     this.#longTurns = 0;
+    this.#crowdedTurns = 0;
     this.#shortTurns = 0;
     if (this.cap !== Number.POSITIVE_INFINITY) this.#raise(Math.max(1, this.cap >> 2), limit);
   }

@@ -102,6 +102,18 @@ describe('the loop rule', () => {
     expect(caps).toEqual([1000, 1000, 30, 30, 25, 25, 25, 25, 26, 26, 25, 25]);
   });
 
+  it('cuts long turns with short ones in between, once they take most of the time of a loop that never sleeps', () => {
+    const { guard, permits, turn } = make(20);
+    const caps: number[] = [];
+    for (let i = 0; i < 12; i++) {
+      turn(4_000 * permits.length, permits.length); // each call works for 4 ms, all in one turn
+      for (let short = 0; short < 4; short++) turn(5_000, 0);
+      caps.push(guard.maxConcurrency);
+    }
+    // two are pauses; then 10 of 20 fit into 40 ms, and four short turns give one back
+    expect(caps).toEqual([1000, 1000, 11, 12, 12, 11, 12, 12, 11, 12, 12, 11]);
+  });
+
   it('climbs a step in four short turns, and a quarter for every turn in which the loop slept', () => {
     const { guard, turn } = make(100);
     for (let i = 0; i < 3; i++) turn(40_000, 100);
