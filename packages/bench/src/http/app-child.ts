@@ -3,9 +3,9 @@
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Guard, GuardSnapshot } from '@elimit/core';
+import type { GuardSnapshot } from '@elimit/core';
 import { type DispatchSnapshot, dispatchSnapshot } from '@elimit/node-http';
-import { type Arm, startArm } from './arms.js';
+import { type Arm, measureFromNow, startArm } from './arms.js';
 
 /** A look into the loaded process. */
 export interface Reading {
@@ -21,18 +21,18 @@ export interface Listening {
   readonly port: number;
 }
 
-/** What it may be told: that its code is warm, and the guard to be measured has to come in. */
+/** What it may be told: that its code is warm. */
 export interface Order {
   readonly measure?: boolean;
 }
 
-const arm = await startArm(process.argv[2] as Arm);
-let guard: Guard | undefined;
-const listening: Listening = { port: await portOf(arm.server) };
+const arm = process.argv[2] as Arm;
+const { server, guard } = await startArm(arm);
+const listening: Listening = { port: await portOf(server) };
 process.send?.(listening);
 
 process.on('message', ({ measure = false }: Order) => {
-  if (measure) guard = arm.measure();
+  if (measure) measureFromNow(arm, guard);
   const { user, system } = process.cpuUsage();
   const reading: Reading = {
     dispatch: dispatchSnapshot(),

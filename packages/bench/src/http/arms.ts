@@ -64,26 +64,35 @@ const HOST = '127.0.0.1';
 
 export interface StartedArm {
   readonly server: Server;
-  /**
-   * Puts a guard that has learned nothing into the place of the one that the code was warmed up with. On the same server:
-   * a second one would have hidden classes of its own for its requests, and code warmed up with those is thrown away.
-   *
-   * @returns the new guard; nothing where there is none
-   */
-  measure(): Guard | undefined;
+  readonly guard: Guard | undefined;
 }
 
-/** Starts a server with every workload that its framework serves here, to be warmed up, then measured. */
+/** Starts a server with every workload that its framework serves here, its limit low, to warm up the code. */
 export async function startArm(arm: Arm): Promise<StartedArm> {
   const bare = bareOf(arm);
-  if (arm === 'refuser') return unguarded(startRefuser());
-  if (bare === 'fastify') return unguarded(await startFastify(arm !== bare));
-  if (bare === 'koa') return startKoa(arm);
-  return bare === 'nest' ? startNest(arm) : startExpress(arm);
+  const limit = LIMITS[arm];
+  const guard =
+    limit === undefined ? undefined : createGuard({ limit: warmUpLimit(limit), name: arm });
+  return { server: await serverOf(arm, bare, guard), guard };
 }
 
-function unguarded(server: Server): StartedArm {
-  return { server, measure: () => undefined };
+/**
+ * Gives a guard the limit to be measured, with an engine that has learned nothing. The guard, and all around it, stays: a
+ * second server would have hidden classes of its own for its requests, and code warmed up with those is thrown away.
+ */
+export function measureFromNow(arm: Arm, guard: Guard | undefined): void {
+  const limit = LIMITS[arm];
+  if (limit === undefined) return;
+  guard?.configure({ limit: 'unlimited' }); // an engine of the same type would keep what it knows
+  guard?.configure({ limit });
+}
+
+function serverOf(arm: Arm, bare: Arm, guard: Guard | undefined): Server | Promise<Server> {
+  if (arm === 'refuser') return startRefuser();
+  if (bare === 'fastify') return startFastify(arm !== bare);
+  if (bare === 'koa') return startKoa(guard);
+  if (bare !== 'nest') return startExpress(arm, guard);
+  return startNest(nestGuardsOf(arm, guard), arm === 'nest-front' ? guard : undefined);
 }
 
 const FIXED = 20;
@@ -102,45 +111,18 @@ const LIMITS: Partial<Record<Arm, 'auto' | 'timeout' | number>> = {
   'nest-auto': 'auto',
   'nest-front': 'auto',
 };
-const WARM_UP_LIMITS: Record<'auto' | 'timeout' | 'constant', MaxConcurrency> = {
-  auto: { type: 'auto', maxConcurrency: 10 },
-  timeout: { type: 'timeout', maxConcurrency: 10 },
-  constant: 10,
-};
-
-/** What stands at the door: made of one guard for the warm-up, and of another to be measured. */
-class Door<Gate> {
-  readonly #limit: 'auto' | 'timeout' | number;
-  readonly #gateOf: (guard: Guard) => Gate;
-  gate: Gate;
-
-  constructor(limit: 'auto' | 'timeout' | number, gateOf: (guard: Guard) => Gate) {
-    this.#limit = limit;
-    this.#gateOf = gateOf;
-    const type = typeof limit === 'number' ? 'constant' : limit;
-    this.gate = gateOf(createGuard({ limit: WARM_UP_LIMITS[type], registry: false }));
-  }
-
-  measure(): Guard {
-    const guard = createGuard({ limit: this.#limit, name: 'measured' });
-    this.gate = this.#gateOf(guard);
-    return guard;
-  }
+function warmUpLimit(limit: 'auto' | 'timeout' | number): MaxConcurrency {
+  const most = 10;
+  return typeof limit === 'number' ? most : { type: limit, maxConcurrency: most };
 }
 
-/** The door of an arm; `undefined` where there is no limit. */
-function doorOf<Gate>(arm: Arm, gateOf: (guard: Guard) => Gate): Door<Gate> | undefined {
-  const limit = LIMITS[arm];
-  return limit === undefined ? undefined : new Door(limit, gateOf);
-}
-
-function startExpress(arm: Arm): StartedArm {
+function startExpress(arm: Arm, guard: Guard | undefined): Server {
   const app = express();
   if (arm === 'toobusy-js') app.use(toobusyGate);
   if (arm === 'overload-protection') app.use(overloadProtection('express'));
-  const isFront = arm.startsWith('protect');
-  const door = isFront ? undefined : expressDoorOf(arm);
-  if (door !== undefined) app.use((req, res, next) => door.gate(req, res, next));
+  if (guard !== undefined && !arm.startsWith('protect')) {
+    app.use(expressLimit(guard, { dispatch: arm !== 'noDispatch' }));
+  }
   const handlers = createHandlers();
   for (const workload of WORKLOADS) {
     const { method, path } = requestFor(workload);
@@ -148,19 +130,8 @@ function startExpress(arm: Arm): StartedArm {
     else app.get(path, handlers[workload]);
   }
   const server = app.listen({ port: 0, host: HOST, backlog: BACKLOG });
-  if (!isFront) return { server, measure: () => door?.measure() };
-  const front = doorOf(arm, (guard) => protect(server, { limit: guard }));
-  return {
-    server,
-    measure() {
-      front?.gate.close();
-      return front?.measure();
-    },
-  };
-}
-
-function expressDoorOf(arm: Arm): Door<RequestHandler> | undefined {
-  return doorOf(arm, (guard) => expressLimit(guard, { dispatch: arm !== 'noDispatch' }));
+  if (arm.startsWith('protect')) protect(server, { limit: guard });
+  return server;
 }
 
 const toobusyGate: RequestHandler = function gate(_req, res, next) {
@@ -199,18 +170,16 @@ async function startFastify(guarded: boolean): Promise<Server> {
   return app.server;
 }
 
-function startKoa(arm: Arm): StartedArm {
+function startKoa(guard: Guard | undefined): Server {
   const app = new Koa();
   const handlers = createHandlers();
-  const door = doorOf(arm, (guard) => koaLimit(guard));
-  if (door !== undefined) app.use((ctx, next) => door.gate(ctx, next) as Promise<void>);
+  if (guard !== undefined) app.use(koaLimit(guard));
   app.use(async (ctx) => {
     ctx.respond = false;
     ctx.res.statusCode = 200; // Koa begins with 404
     await handlers[ctx.path.slice(1) as Workload](ctx.req, ctx.res);
   });
-  const server = app.listen({ port: 0, host: HOST, backlog: BACKLOG });
-  return { server, measure: () => door?.measure() };
+  return app.listen({ port: 0, host: HOST, backlog: BACKLOG });
 }
 
 /** Nest's own way to say no, with nothing of ours in it. */
@@ -220,17 +189,10 @@ const REFUSES_ALL: CanActivate = {
   },
 };
 
-async function startNest(arm: Arm): Promise<StartedArm> {
-  if (arm === 'nest-refuser') return unguarded(await startNestWith([REFUSES_ALL]));
-  if (arm === 'nest-front') {
-    const door = expressDoorOf(arm);
-    const front: RequestHandler = (req, res, next) => door?.gate(req, res, next);
-    return { server: await startNestWith([], front), measure: () => door?.measure() };
-  }
-  const door = doorOf(arm, (guard) => nestLimit(guard));
-  if (door === undefined) return unguarded(await startNestWith([]));
-  const guard: CanActivate = { canActivate: (context) => door.gate.canActivate(context) };
-  return { server: await startNestWith([guard]), measure: () => door.measure() };
+/** What stands at the handlers. */
+function nestGuardsOf(arm: Arm, guard: Guard | undefined): CanActivate[] {
+  if (arm === 'nest-refuser') return [REFUSES_ALL];
+  return guard === undefined || arm === 'nest-front' ? [] : [nestLimit(guard)];
 }
 
 /**
@@ -239,9 +201,9 @@ async function startNest(arm: Arm): Promise<StartedArm> {
  * @param guards - bound to the handlers
  * @param front - in front of Nest and its body parsers
  */
-async function startNestWith(
+async function startNest(
   guards: readonly CanActivate[],
-  front?: RequestHandler,
+  front: Guard | undefined,
 ): Promise<Server> {
   const handlers = createHandlers();
   // oxlint-disable-next-line typescript/no-extraneous-class -- its methods are added below
@@ -261,7 +223,7 @@ async function startNestWith(
   class App {}
   Module({ controllers: [Workloads] })(App);
   const app = await NestFactory.create(App, { logger: false });
-  if (front !== undefined) app.use(front);
+  if (front !== undefined) app.use(expressLimit(front));
   const server = app.getHttpServer() as Server;
   await app.init();
   return server.listen({ port: 0, host: HOST, backlog: BACKLOG });
