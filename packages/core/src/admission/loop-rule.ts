@@ -67,6 +67,7 @@ export class LoopRule {
     // short turns, and sleep, lie in between: that there is a state is told by the mean, which weighs by time
     const waitsLong = this.#meanTurnUs > VERY_LONG_TURN_US;
     if (!waitsLong) this.#veryLongTurns = 0;
+    if (this.#meanTurnUs <= LONG_TURN_US) this.#crowdedTurns = 0;
     if (waitsLong && turnUs > VERY_LONG_TURN_US) {
       if (++this.#veryLongTurns >= LONG_TURNS_IN_A_ROW) {
         this.#cut(turnUs, VERY_LONG_TURN_US, peak, ended);
@@ -82,7 +83,6 @@ export class LoopRule {
     if (nowUs - this.#seenUs > LAPSES_AFTER_US) {
       this.cap = Number.POSITIVE_INFINITY;
       this.#longTurns = 0;
-      this.#crowdedTurns = 0;
       this.#meanTurnUs = 0;
     }
   }

@@ -65,6 +65,11 @@ describe('the loop rule', () => {
       ended: 40,
     },
     {
+      it: 'a pause now and then, in a loop that never sleeps',
+      turns: Array.from({ length: 5 }, () => [300_000, ...Array<number>(1_000).fill(5_000)]).flat(),
+      ended: 40,
+    },
+    {
       it: 'handlers that take long one by one',
       turns: Array.from({ length: 100 }, () => 200_000),
       ended: 4,
