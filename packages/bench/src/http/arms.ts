@@ -69,11 +69,10 @@ export interface StartedArm {
 
 /** Starts a server with every workload that its framework serves here, its limit low, to warm up the code. */
 export async function startArm(arm: Arm): Promise<StartedArm> {
-  const bare = bareOf(arm);
   const limit = LIMITS[arm];
   const guard =
     limit === undefined ? undefined : createGuard({ limit: warmUpLimit(limit), name: arm });
-  return { server: await serverOf(arm, bare, guard), guard };
+  return { server: await serverOf(arm, guard), guard };
 }
 
 /**
@@ -81,13 +80,12 @@ export async function startArm(arm: Arm): Promise<StartedArm> {
  * second server would have hidden classes of its own for its requests, and code warmed up with those is thrown away.
  */
 export function measureFromNow(arm: Arm, guard: Guard | undefined): void {
-  const limit = LIMITS[arm];
-  if (limit === undefined) return;
   guard?.configure({ limit: 'unlimited' }); // an engine of the same type would keep what it knows
-  guard?.configure({ limit });
+  guard?.configure({ limit: LIMITS[arm] });
 }
 
-function serverOf(arm: Arm, bare: Arm, guard: Guard | undefined): Server | Promise<Server> {
+function serverOf(arm: Arm, guard: Guard | undefined): Server | Promise<Server> {
+  const bare = bareOf(arm);
   if (arm === 'refuser') return startRefuser();
   if (bare === 'fastify') return startFastify(arm !== bare);
   if (bare === 'koa') return startKoa(guard);
@@ -111,9 +109,12 @@ const LIMITS: Partial<Record<Arm, 'auto' | 'timeout' | number>> = {
   'nest-auto': 'auto',
   'nest-front': 'auto',
 };
+
+/** Low enough for the warm-up to be refused in part. */
+const WARM_UP_LIMIT = 10;
+
 function warmUpLimit(limit: 'auto' | 'timeout' | number): MaxConcurrency {
-  const most = 10;
-  return typeof limit === 'number' ? most : { type: limit, maxConcurrency: most };
+  return typeof limit === 'number' ? WARM_UP_LIMIT : { type: limit, maxConcurrency: WARM_UP_LIMIT };
 }
 
 function startExpress(arm: Arm, guard: Guard | undefined): Server {
