@@ -1,6 +1,10 @@
-import { type LimitOptions, type LimitTarget, RequestLimit } from '@elimit/node-http';
+import {
+  giveExpressKeysEarly,
+  type LimitOptions,
+  type LimitTarget,
+  RequestLimit,
+} from '@elimit/node-http';
 import type { Request, RequestHandler, Response } from 'express';
-import { keepRequestShapes } from './request-keys.js';
 import { routeNameOf } from './route-name.js';
 
 /**
@@ -18,7 +22,7 @@ export function limit(
     defaultName: 'app',
     methodNameOf: routeNameOf,
   });
-  keepRequestShapes();
+  giveExpressKeysEarly();
   return function limitRequests(req, res, next) {
     limited.handle(req, res, next);
   };

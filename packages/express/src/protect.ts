@@ -1,6 +1,10 @@
 import type { Server } from 'node:http';
-import { type Protection, type ProtectOptions, protect as protectServer } from '@elimit/node-http';
-import { keepRequestShapes } from './request-keys.js';
+import {
+  giveExpressKeysEarly,
+  type Protection,
+  type ProtectOptions,
+  protect as protectServer,
+} from '@elimit/node-http';
 
 /**
  * Limits how many requests an `http.Server` serves at once, in front of the Express app that listens on it: the
@@ -9,6 +13,6 @@ import { keepRequestShapes } from './request-keys.js';
  * @throws TypeError or RangeError that names the option, its range and the value
  */
 export function protect(server: Server, options: ProtectOptions = {}): Protection {
-  keepRequestShapes();
+  giveExpressKeysEarly();
   return protectServer(server, options);
 }

@@ -1,6 +1,10 @@
-import { type ProxyTrust, type RateLimitOptions, RequestRateLimit } from '@elimit/node-http';
+import {
+  giveExpressKeysEarly,
+  type ProxyTrust,
+  type RateLimitOptions,
+  RequestRateLimit,
+} from '@elimit/node-http';
 import type { Request, RequestHandler, Response } from 'express';
-import { keepRequestShapes } from './request-keys.js';
 
 /** Middleware that also lets its limiter be reached. */
 export interface RateLimitHandler extends RequestHandler {
@@ -25,7 +29,7 @@ export function rateLimit(
     addressOf: (req) => (req as Request).ip,
     trustOf: (req) => trustOf(req as Request),
   });
-  keepRequestShapes();
+  giveExpressKeysEarly();
   const { limiter } = limited;
   const middleware: RequestHandler = function rateLimitRequests(req, res, next) {
     limited.handle(req, res, next, req, res);

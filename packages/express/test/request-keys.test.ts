@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import * as nodeHttp from '@elimit/node-http';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { Express } from 'express';
 import { limit, protect, rateLimit } from '../src/index.js';
@@ -53,6 +54,11 @@ describe.each(EXPRESS)('express $version', ({ version, express }) => {
   const rest = version === '4' ? ['query'] : [];
 
   it.each([
+    // first: those below give Express's keys on every server from then on
+    {
+      by: 'protect of node-http, which finds Express at the server,',
+      arrange: (_: Express, server: Server) => void nodeHttp.protect(server, { registry: false }),
+    },
     { by: 'limit', arrange: (app: Express) => void app.use(limit('auto', { registry: false })) },
     {
       by: 'rateLimit',
@@ -69,6 +75,30 @@ describe.each(EXPRESS)('express $version', ({ version, express }) => {
     },
     30_000,
   );
+
+  it('adds nothing to a request that protect refuses ahead of Express', async () => {
+    const server = createServer(express());
+    servers.push(server);
+    let keys: PropertyKey[] = [];
+    protect(server, {
+      limit: 1,
+      registry: false,
+      handler: (req, res) => {
+        keys = [...Reflect.ownKeys(req), ...Reflect.ownKeys(res)];
+        res.writeHead(503).end();
+      },
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const tooLate = { headers: { 'x-request-timeout-ms': '0' } };
+    for (let i = 0; i < 3; i++) {
+      await (await fetch(`http://127.0.0.1:${port}/`, tooLate)).text();
+    }
+    expect(keys).not.toHaveLength(0);
+    expect(keys).not.toContain('baseUrl');
+    expect(keys).not.toContain('locals');
+  }, 30_000);
 
   it('gives no value that Express does not give itself', async () => {
     const app = express();

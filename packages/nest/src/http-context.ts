@@ -1,11 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { signalOf } from '@elimit/node-http';
+import { giveEarly, signalOf } from '@elimit/node-http';
 import type { ExecutionContext } from '@nestjs/common';
 
 const CONTEXT: unique symbol = Symbol('elimit.nestContext');
 
 interface Noted extends IncomingMessage {
-  [CONTEXT]?: ExecutionContext;
+  [CONTEXT]?: ExecutionContext | undefined;
 }
 
 /** Node's own request of an HTTP context: Fastify wraps it, Express extends it. */
@@ -24,6 +24,10 @@ export function responseOf(context: ExecutionContext): ServerResponse {
 export function noteContext(req: IncomingMessage, context: ExecutionContext): void {
   (req as Noted)[CONTEXT] = context;
 }
+
+giveEarly((req: Noted) => {
+  req[CONTEXT] = undefined;
+});
 
 /** The context of a request that {@link noteContext} has seen. */
 export function contextOf(req: IncomingMessage): ExecutionContext {

@@ -1,5 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { dispatchThread } from './dispatch-thread.js';
+import { giveExpressKeysEarly, isExpressApp } from './express-keys.js';
 import { giveKeys } from './request-keys.js';
 
 // a property, not a WeakMap: those make every collection of young objects look at every request in flight
@@ -11,6 +12,8 @@ export interface Arrival {
   readonly atUs: number;
   /** It has met a dispatch queue: further limiters on its way let it pass. */
   dispatched: boolean;
+  /** It has its properties (see `giveEarly`), or it is too late for them. */
+  hasKeys: boolean;
 }
 
 interface StampedRequest extends IncomingMessage {
@@ -19,17 +22,32 @@ interface StampedRequest extends IncomingMessage {
 
 const servers = new WeakSet<object>();
 
-function stamp(req: StampedRequest): Arrival {
-  const arrival = { atUs: dispatchThread().monitor.arrived(), dispatched: false };
+function stamp(req: StampedRequest, hasKeys: boolean): Arrival {
+  const arrival = { atUs: dispatchThread().monitor.arrived(), dispatched: false, hasKeys };
   req[ARRIVAL] = arrival;
   return arrival;
 }
 
-/** Stamps a request inside its own event; a second stamp does nothing. */
+/** Stamps a request inside its own event, and no more: one that is refused ahead of its framework needs no properties. */
+export function stampArrival(req: StampedRequest): void {
+  if (req[ARRIVAL] === undefined) stamp(req, false);
+}
+
+/** Stamps a request inside its own event, and prepares it for its framework; a second time does nothing. */
 export function stampRequest(req: StampedRequest, res: ServerResponse): void {
-  if (req[ARRIVAL] !== undefined) return;
-  stamp(req);
+  prepare(req, res, req[ARRIVAL] ?? stamp(req, false));
+}
+
+/** Gives a request that goes on its properties, once. */
+export function prepare(req: IncomingMessage, res: ServerResponse, arrival: Arrival): void {
+  if (arrival.hasKeys) return;
+  arrival.hasKeys = true;
   giveKeys(req, res);
+}
+
+/** With the first request all listeners are there. */
+function lookForExpress(this: Server): void {
+  if (this.listeners('request').some(isExpressApp)) giveExpressKeysEarly();
 }
 
 function countConnection(): void {
@@ -42,6 +60,7 @@ export function stampArrivals(server: Server): void {
   servers.add(server);
   server.prependListener('connection', countConnection);
   server.prependListener('request', stampRequest);
+  server.prependOnceListener('request', lookForExpress);
   // a listener of our own would stop Node from sending `100 Continue` by itself
   if (server.listenerCount('checkContinue') > 0) {
     server.prependListener('checkContinue', stampRequest);
@@ -57,7 +76,7 @@ export function arrivalRecord(req: IncomingMessage): Arrival {
     stampArrivals(server);
     countConnection(); // one may have come in this very turn, before anybody counted
   }
-  return stamp(req);
+  return stamp(req, true); // its framework has seen it first
 }
 
 /**

@@ -416,9 +416,9 @@ function watchOf(res: WatchedResponse): Watch {
 // One set of functions for all responses: they find their call through `this`, so that a request costs no closure.
 
 /** For `giveEarly`: what `beginWatch` would otherwise add. */
-function giveEndingKeys(req: IncomingMessage, res: ServerResponse): void {
-  (req as WatchedRequest)[RESPONSE] = res;
-  (res as WatchedResponse)[WATCH] = undefined;
+function giveEndingKeys(req: WatchedRequest, res: WatchedResponse): void {
+  req[RESPONSE] = res;
+  res[WATCH] ??= undefined; // its refusal may have been under way
   if (!Object.hasOwn(res, 'destroy')) res.destroy = watchedDestroy;
 }
 

@@ -5,6 +5,7 @@ export type { DispatchPermit, DispatchPriority, DispatchSnapshot } from './dispa
 export { loopMonitor } from './dispatch-thread.js';
 export { endCalls, markRefused } from './ending.js';
 export type { EndingOptions } from './ending-options.js';
+export { giveExpressKeysEarly } from './express-keys.js';
 export type { LimitOptions } from './limit-options.js';
 export {
   type LimitAdapter,

@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Guard } from '@elimit/core';
-import { stampArrivals, stampRequest } from './arrival.js';
+import { stampArrival, stampArrivals } from './arrival.js';
 import type { LimitOptions } from './limit-options.js';
 import { type LimitTarget, RequestLimit } from './limit-request.js';
 
@@ -45,7 +45,7 @@ export function protect(server: Server, options: ProtectOptions = {}): Protectio
     const asksLeave = event === 'checkContinue';
     if (!protecting || !(event === 'request' || asksLeave)) return inner(event, ...args);
     const [req, res] = args as [IncomingMessage, ServerResponse];
-    stampRequest(req, res);
+    stampArrival(req);
     limited.handle(req, res, (error) => {
       if (error !== undefined) fail(res);
       else if (asksLeave && !asksOthers(server)) {

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { giveEarly } from '@elimit/node-http';
+import { giveEarly } from './request-keys.js';
 
 /**
  * What Express and its router, 4 and 5, write on a request and a response. They ask for values, never for presence.
@@ -56,7 +56,15 @@ function giveExpressKeys(req: IncomingMessage, res: ServerResponse): void {
   response.statusMessage = res.statusMessage;
 }
 
-/** From now on, on every server that a limit stands on. */
-export function keepRequestShapes(): void {
+/** From now on, on every server that a limit stands on: for whoever knows that there is an Express app on one. */
+export function giveExpressKeysEarly(): void {
   giveEarly(giveExpressKeys);
+}
+
+/** True for an app of Express, 4 or 5: it holds the prototypes that it gives to requests and responses. */
+export function isExpressApp(listener: object): boolean {
+  const { request, response, handle } = listener as Record<string, unknown>;
+  return (
+    typeof handle === 'function' && typeof request === 'object' && typeof response === 'object'
+  );
 }
