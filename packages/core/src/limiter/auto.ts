@@ -93,6 +93,8 @@ const CAPACITY_DOUBT = 300;
 const MOST_PATIENCE = 4;
 /** The first one of all comes after this share of the usual time: it was made with everything in motion. */
 const LEAST_PATIENCE = 0.25;
+/** A long trial keeps the next one away for no more than so many of the usual times. */
+const LONGEST_PAUSE = 5;
 
 /**
  * Keeps as many calls in flight as the service needs to be busy, and a few more:
@@ -454,7 +456,9 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
       nowUs > this.#provenUs + 250 * remeasureIntervalMs;
     // where hardly anything is refused there is little to gain from knowing better
     const isDue = (nowUs > this.#remeasureAtUs || outgrown) && this.#pressure >= CALM;
-    if (cold || (isDue && knee > 5)) {
+    // few in flight have little to lose by a wrong limit, and much by a trial: the first guess alone is looked at again
+    const isWorthIt = knee > 5 || this.#patience < 1;
+    if (cold || (isDue && isWorthIt)) {
       // a first guess may be too high, then a cut to it shows some waiting; or, since short calls return first, far too low
       const guess = Math.max(0.3 * this.#window.meanInflight, 0.85 * remeasureReduceRatio * knee);
       const lower = cold ? guess : remeasureReduceRatio * knee;
@@ -531,7 +535,9 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
       const knee = this.#capacity * this.#workUs;
       lower = Math.min(0.75 * inflight, Math.max(0.5 * inflight, 0.85 * knee));
     }
-    if (lower > 0 && (inflight > 5 || older >= 0)) {
+    // the last steps tell little, unless the latency falls with each of them
+    const goesOn = inflight > 5 || older >= 0 || (off < 0 && inflight > 1.5);
+    if (lower > 0 && goesOn) {
       this.#tryLower(nowUs, lower, throughput, true, this.#returnTo, older);
     } else this.#endTrial(nowUs);
   }
@@ -563,8 +569,10 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     this.#provenUs = nowUs;
     // a trial may cost a fifth of the throughput for a fortieth of the time
     const { remeasureIntervalMs } = this.#settings;
-    const leastUs = remeasureIntervalMs * 1000 * this.#patience;
-    const pauseUs = Math.max(leastUs, 40 * (nowUs - this.#triedSinceUs));
+    const intervalUs = remeasureIntervalMs * 1000;
+    // what slow calls teach in a trial of ten seconds is not precise enough to be kept for ten minutes
+    const inProportionUs = Math.min(40 * (nowUs - this.#triedSinceUs), LONGEST_PAUSE * intervalUs);
+    const pauseUs = Math.max(this.#patience * intervalUs, inProportionUs);
     this.#remeasureAtUs = nowUs + pauseUs * (0.75 + 0.5 * this.#random());
     this.#limit = this.#returnTo;
     this.#moveTo(Math.min(4 * this.#limit, this.#target()), nowUs);
