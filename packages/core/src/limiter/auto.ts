@@ -535,8 +535,9 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
       const knee = this.#capacity * this.#workUs;
       lower = Math.min(0.75 * inflight, Math.max(0.5 * inflight, 0.85 * knee));
     }
-    // the last steps tell little, unless the latency falls with each of them
-    const goesOn = inflight > 5 || older >= 0 || (off < 0 && inflight > 1.5);
+    // the last steps tell little, unless the latency falls while hardly less is done: then some waited still
+    const waited = off < 0 && inflight > 1.5 && throughput > 0.8 * this.#capacity;
+    const goesOn = inflight > 5 || older >= 0 || waited;
     if (lower > 0 && goesOn) {
       this.#tryLower(nowUs, lower, throughput, true, this.#returnTo, older);
     } else this.#endTrial(nowUs);
