@@ -33,13 +33,9 @@ export function stampArrival(req: StampedRequest): void {
   if (req[ARRIVAL] === undefined) stamp(req, false);
 }
 
-/** Stamps a request inside its own event, and prepares it for its framework; a second time does nothing. */
+/** Stamps a request inside its own event, and gives it its properties ahead of its framework; a second time does nothing. */
 export function stampRequest(req: StampedRequest, res: ServerResponse): void {
-  prepare(req, res, req[ARRIVAL] ?? stamp(req, false));
-}
-
-/** Gives a request that goes on its properties, once. */
-export function prepare(req: IncomingMessage, res: ServerResponse, arrival: Arrival): void {
+  const arrival = req[ARRIVAL] ?? stamp(req, false);
   if (arrival.hasKeys) return;
   arrival.hasKeys = true;
   giveKeys(req, res);

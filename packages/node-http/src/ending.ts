@@ -418,7 +418,7 @@ function watchOf(res: WatchedResponse): Watch {
 /** For `giveEarly`: what `beginWatch` would otherwise add. */
 function giveEndingKeys(req: WatchedRequest, res: WatchedResponse): void {
   req[RESPONSE] = res;
-  res[WATCH] ??= undefined; // its refusal may have been under way
+  res[WATCH] ??= undefined; // protect has admitted it before
   if (!Object.hasOwn(res, 'destroy')) res.destroy = watchedDestroy;
 }
 

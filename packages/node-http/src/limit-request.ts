@@ -12,7 +12,7 @@ import {
   systemClock,
   tell,
 } from '@elimit/core';
-import { arrivalOf, arrivalRecord, prepare } from './arrival.js';
+import { arrivalOf } from './arrival.js';
 import { timeoutOf } from './deadline-headers.js';
 import { dispatch } from './dispatch.js';
 import type { DispatchPermit } from './dispatch-queue.js';
@@ -201,7 +201,6 @@ export class RequestLimit<
     gone: (() => void) | undefined,
   ): void {
     const ask = this.#ask;
-    prepare(req, res, arrivalRecord(req));
     releaseWhenDone(req, res, permit, this.#endingsOf(guard), ask.arrivedUs);
     const how = this.#dispatch;
     how.timeoutMs = ask.timeoutMs;
