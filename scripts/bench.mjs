@@ -7,8 +7,9 @@ const RESULTS = 'packages/bench/results';
 const asked = process.argv.slice(2);
 const unknown = asked.find((arg) => arg !== '--quick' && arg !== '--save');
 if (unknown !== undefined) {
-  console.error(`npm run -s bench -- [--quick] [--save]: no ${unknown}`);
-  process.exit(2);
+  const usage = 'npm run -s bench -- [--quick] [--save]';
+  console.error(unknown === '--help' ? usage : `no ${unknown}; ${usage}`);
+  process.exit(unknown === '--help' ? 0 : 2);
 }
 const quick = asked.includes('--quick') ? ['--quick'] : [];
 const save = (name) => (asked.includes('--save') ? ['--json', `${RESULTS}/${name}.json`] : []);

@@ -64,7 +64,7 @@ const TASKS = {
   },
   'bench:two-sides': {
     about:
-      'our server behind our client at overload: bench:two-sides -- [--quick] [--out FILE.json]',
+      'our server behind our client at overload: bench:two-sides -- [--quick] [--json FILE.json]',
     ts: 'packages/bench/src/two-sides/main.ts',
   },
   soak: {
@@ -98,8 +98,9 @@ if (chosen === undefined) {
 
 needNode();
 needPackages();
-if (chosen.build) needBuild();
-const env = { ...process.env, ...(chosen.programs && needPrograms()) };
+const runs = !args.includes('--help');
+if (runs && chosen.build) needBuild();
+const env = { ...process.env, ...(runs && chosen.programs && needPrograms()) };
 const command = chosen.ts
   ? ['--conditions=@elimit/source', '--import', 'tsx', join(root, chosen.ts)]
   : [join(root, chosen.script)];

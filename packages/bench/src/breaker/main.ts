@@ -1,20 +1,21 @@
-/**
- * Our breaker against the real opossum and cockatiel, fed the same calls in virtual time:
- *
- *   npm run -s lab:breaker -- [NAME…] [--varied] [--seeds N] [--from SEED] [--json FILE]
- *
- * NAME picks rows by a part of their name; `--varied` takes the rows of variations.ts instead; seeds run from SEED (1)
- * on; FILE gets the report, and the same name with `.txt` what is printed. Exits 1 if a row is worse than a peer's
- * documented settings.
- */
-import { parseArgs } from 'node:util';
+// npm run -s lab:breaker: our breaker against the real opossum and cockatiel, fed the same calls in virtual time.
+import { CommandLine } from '../command-line.js';
 import { provenanceLines, provenanceOf, saveReport } from '../report.js';
 import { ARMS } from './arms.js';
 import { type Scenario, scenarios } from './scenarios.js';
 import { type Figures, mean, simulate } from './simulate.js';
 import { variations } from './variations.js';
 
-const { values, positionals } = parseArgs({
+const command =
+  new CommandLine(`npm run -s lab:breaker -- [NAME…] [options]   our breaker beside opossum and cockatiel, in virtual time
+  NAME          rows with this in their name (default: all)
+  --varied      the rows of variations.ts instead
+  --seeds N     runs of each row (default: 5)
+  --from SEED   the first seed (default: 1)
+  --json FILE   the report; beside it, with the ending .txt, what was printed
+Exits 1 if a row is worse than a peer with its documented settings.
+`);
+const { values, positionals } = command.read({
   allowPositionals: true,
   options: {
     seeds: { type: 'string', default: '5' },
@@ -23,12 +24,13 @@ const { values, positionals } = parseArgs({
     varied: { type: 'boolean', default: false },
   },
 });
-const seeds = Number(values.seeds);
-const firstSeed = Number(values.from);
+const seeds = command.whole('seeds', values.seeds, 1, 1000);
+const firstSeed = command.whole('from', values.from, 1, 1e6);
 const rowsOf = values.varied ? variations : scenarios;
 const chosen = rowsOf(1)
   .map(({ name }) => name)
   .filter((name) => positionals.length === 0 || positionals.some((part) => name.includes(part)));
+if (chosen.length === 0) command.refuse(`no row has ${positionals.join(' or ')} in its name`);
 const rowOf = (name: string, seed: number): Scenario =>
   rowsOf(seed).find((each) => each.name === name) as Scenario;
 

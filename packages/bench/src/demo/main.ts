@@ -1,10 +1,11 @@
 // npm run demo -- [outbound] [options]: shows on real sockets what protection does, and exits 1 if it did not help.
-import { parseArgs } from 'node:util';
-import { WORKLOADS, type Workload } from '../http/handlers.js';
+import { CommandLine } from '../command-line.js';
+import type { Workload } from '../http/handlers.js';
 import { run as outboundDemo } from './outbound.js';
 import { DEMO_HANDLERS, overloadDemo } from './overload.js';
 
-const USAGE = `npm run demo -- [options]            one service, bare and protected, under overload
+const command =
+  new CommandLine(`npm run demo -- [options]            one service, bare and protected, under overload
   --handler NAME   ${DEMO_HANDLERS.join(', ')}, or all (default: cpu and async)
   --rate N         requests per second (default: 3 and 6 times what the handler can do)
   --seconds N      how long each run is measured (default: 2)
@@ -13,62 +14,32 @@ const USAGE = `npm run demo -- [options]            one service, bare and protec
   --keep           goes on under load until Ctrl-C, for a look at the status page
 
 npm run demo -- outbound [--help]      calls to nodes that break and return
-`;
-
-function usage(problem: string): never {
-  process.stderr.write(`${problem}\n\n${USAGE}`);
-  process.exit(2);
-}
-
-function numberOf(name: string, text: string, min: number, max: number): number {
-  const value = Number(text);
-  if (text.trim() === '' || !(value >= min && value <= max)) {
-    usage(`--${name} must be a number from ${min} to ${max}, got ${JSON.stringify(text)}`);
-  }
-  return value;
-}
+`);
 
 function handlersOf(text: string | undefined): readonly Workload[] {
   if (text === undefined) return ['cpu', 'async'];
   if (text === 'all') return DEMO_HANDLERS;
-  const found = WORKLOADS.find((workload) => workload === text);
-  if (found === undefined || !DEMO_HANDLERS.includes(found)) {
-    usage(`--handler must be one of ${DEMO_HANDLERS.join(', ')}, all, got ${JSON.stringify(text)}`);
-  }
-  return [found];
-}
-
-function parse() {
-  try {
-    return parseArgs({
-      allowPositionals: true,
-      options: {
-        handler: { type: 'string' },
-        rate: { type: 'string' },
-        seconds: { type: 'string', default: '2' },
-        port: { type: 'string', default: '0' },
-        json: { type: 'boolean', default: false },
-        keep: { type: 'boolean', default: false },
-        help: { type: 'boolean', default: false },
-      },
-    });
-  } catch (error) {
-    return usage((error as Error).message);
-  }
+  return [command.oneOf('handler', text, DEMO_HANDLERS)];
 }
 
 async function overload(): Promise<number> {
-  const { values, positionals } = parse();
-  if (values.help) {
-    process.stdout.write(USAGE);
-    return 0;
-  }
-  if (positionals.length > 0) usage(`no demo named ${positionals.join(' ')}`);
+  const { values, positionals } = command.read({
+    allowPositionals: true,
+    options: {
+      handler: { type: 'string' },
+      rate: { type: 'string' },
+      seconds: { type: 'string', default: '2' },
+      port: { type: 'string', default: '0' },
+      json: { type: 'boolean', default: false },
+      keep: { type: 'boolean', default: false },
+    },
+  });
+  if (positionals.length > 0) command.refuse(`no demo named ${positionals.join(' ')}`);
   return overloadDemo({
     handlers: handlersOf(values.handler),
-    rate: values.rate === undefined ? undefined : numberOf('rate', values.rate, 1, 20_000),
-    seconds: numberOf('seconds', values.seconds, 1, 600),
-    port: numberOf('port', values.port, 0, 65_535),
+    rate: values.rate === undefined ? undefined : command.number('rate', values.rate, 1, 20_000),
+    seconds: command.number('seconds', values.seconds, 1, 600),
+    port: command.whole('port', values.port, 0, 65_535),
     json: values.json,
     keep: values.keep,
   });

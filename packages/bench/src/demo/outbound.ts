@@ -2,15 +2,16 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import { breaker, type Channel, createChannel } from '@elimit/axios';
 import type { ElimitEvent } from '@elimit/core';
 import axios, { type AxiosInstance } from 'axios';
+import { CommandLine } from '../command-line.js';
 
-const USAGE = `npm run demo -- outbound [options]   three backends behind a client; one stops, one hangs, both return
+const command =
+  new CommandLine(`npm run demo -- outbound [options]   three backends behind a client; one stops, one hangs, both return
   --rate N   calls per second (default: 100)
   --json     the figures as JSON, nothing else
-`;
+`);
 
 /** What happens, and when, in milliseconds from the start. */
 const STEPS = [
@@ -91,39 +92,20 @@ export interface OutboundFigures {
   readonly problems: readonly string[];
 }
 
-/** Runs the demo; gives the exit code: 0 if the verdict is good, 1 if not, 2 for bad arguments. */
+/** Runs the demo; gives the exit code: 0 if the verdict is good, 1 if not. */
 export async function run(args: readonly string[]): Promise<number> {
-  let options: { rate: number; json: boolean; help: boolean };
-  try {
-    options = parse(args);
-  } catch (error) {
-    process.stderr.write(`${(error as Error).message}\n\n${USAGE}`);
-    return 2;
-  }
-  if (options.help) {
-    process.stdout.write(USAGE);
-    return 0;
-  }
-  const figures = await outboundDemo(options);
-  if (options.json) process.stdout.write(`${JSON.stringify(figures, undefined, 2)}\n`);
-  else process.stdout.write(verdict(figures));
-  return figures.problems.length === 0 ? 0 : 1;
-}
-
-function parse(args: readonly string[]) {
-  const { values } = parseArgs({
+  const { values } = command.read({
     args: [...args],
     options: {
       rate: { type: 'string', default: '100' },
       json: { type: 'boolean', default: false },
-      help: { type: 'boolean', default: false },
     },
   });
-  const rate = Number(values.rate);
-  if (!(rate >= 10 && rate <= 1000)) {
-    throw new RangeError(`--rate must be a number from 10 to 1000, got ${values.rate}`);
-  }
-  return { ...values, rate };
+  const rate = command.number('rate', values.rate, 10, 1000);
+  const figures = await outboundDemo({ rate, json: values.json });
+  if (values.json) process.stdout.write(`${JSON.stringify(figures, undefined, 2)}\n`);
+  else process.stdout.write(verdict(figures));
+  return figures.problems.length === 0 ? 0 : 1;
 }
 
 async function outboundDemo({

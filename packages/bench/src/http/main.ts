@@ -1,5 +1,5 @@
 // npm run -s bench:http: the limits on real sockets, under real overload, beside the bare server and the peers.
-import { parseArgs } from 'node:util';
+import { CommandLine } from '../command-line.js';
 import { provenanceLines, provenanceOf, saveReport } from '../report.js';
 import { ARMS, type Arm, bareOf } from './arms.js';
 import { pinChildren } from './child.js';
@@ -9,7 +9,8 @@ import { DEADLINE_MS, runLab } from './lab.js';
 import type { ClientKind } from './load.js';
 import { planOf } from './plan.js';
 
-const USAGE = `npm run -s bench:http -- [options]     real servers under real overload; exits 1 if a mark is not held
+const command =
+  new CommandLine(`npm run -s bench:http -- [options]     real servers under real overload; exits 1 if a mark is not held
   --quick              three workloads, the main arms, one round: under three minutes
   --rounds N           rounds that the medians are taken over (default: 3; quick: 1)
   --seconds N          how long each load is measured (default: 3, quick: 2)
@@ -19,58 +20,23 @@ const USAGE = `npm run -s bench:http -- [options]     real servers under real ov
   --clients a,b        of patient, hangUp, oneShot
   --json FILE          figures as JSON; beside it, with the ending .txt, what was printed
   --pin                servers and clients get a core of their own each and the highest priority (Linux)
-`;
+`);
 const PEERS = ['toobusy-js', 'overload-protection', '@fastify/under-pressure'];
 const CLIENTS: readonly ClientKind[] = ['patient', 'hangUp', 'oneShot'];
 
-function usage(problem: string): never {
-  process.stderr.write(`${problem}\n\n${USAGE}`);
-  process.exit(2);
-}
-
-function listOf<T extends string>(
-  name: string,
-  text: string | undefined,
-  known: readonly T[],
-): readonly T[] | undefined {
-  return text?.split(',').map((part) => {
-    const found = known.find((one) => one === part);
-    return found ?? usage(`--${name}: no ${JSON.stringify(part)}; known: ${known.join(', ')}`);
-  });
-}
-
-function numberOf(name: string, text: string): number {
-  const value = Number(text);
-  if (text.trim() === '' || !(value > 0)) usage(`--${name} takes a number above 0, got ${text}`);
-  return value;
-}
-
-function parse() {
-  try {
-    return parseArgs({
-      options: {
-        quick: { type: 'boolean', default: false },
-        rounds: { type: 'string' },
-        seconds: { type: 'string' },
-        workloads: { type: 'string' },
-        arms: { type: 'string' },
-        factors: { type: 'string' },
-        clients: { type: 'string' },
-        json: { type: 'string' },
-        pin: { type: 'boolean', default: false },
-        help: { type: 'boolean', default: false },
-      },
-    }).values;
-  } catch (error) {
-    return usage((error as Error).message);
-  }
-}
-
-const asked = parse();
-if (asked.help) {
-  process.stdout.write(USAGE);
-  process.exit(0);
-}
+const { values: asked } = command.read({
+  options: {
+    quick: { type: 'boolean', default: false },
+    rounds: { type: 'string' },
+    seconds: { type: 'string' },
+    workloads: { type: 'string' },
+    arms: { type: 'string' },
+    factors: { type: 'string' },
+    clients: { type: 'string' },
+    json: { type: 'string' },
+    pin: { type: 'boolean', default: false },
+  },
+});
 if (asked.pin) pinChildren();
 const lines: string[] = [];
 function say(line: string): void {
@@ -78,15 +44,23 @@ function say(line: string): void {
   console.log(line);
 }
 
+function listOf<T extends string>(
+  name: 'workloads' | 'arms' | 'clients',
+  known: readonly T[],
+): readonly T[] | undefined {
+  const text = asked[name];
+  return text === undefined ? undefined : command.listOf(name, text, known);
+}
+
 const lives = planOf({
   quick: asked.quick,
-  workloads: listOf<Workload>('workloads', asked.workloads, WORKLOADS),
-  arms: listOf<Arm>('arms', asked.arms, Object.keys(ARMS) as Arm[]),
-  factors: asked.factors?.split(',').map((part) => numberOf('factors', part)),
-  clients: listOf<ClientKind>('clients', asked.clients, CLIENTS),
+  workloads: listOf<Workload>('workloads', WORKLOADS),
+  arms: listOf<Arm>('arms', Object.keys(ARMS) as Arm[]),
+  factors: asked.factors?.split(',').map((part) => command.number('factors', part, 0.1, 20)),
+  clients: listOf<ClientKind>('clients', CLIENTS),
 });
-const rounds = numberOf('rounds', asked.rounds ?? (asked.quick ? '1' : '3'));
-const seconds = numberOf('seconds', asked.seconds ?? (asked.quick ? '2' : '3'));
+const rounds = command.whole('rounds', asked.rounds ?? (asked.quick ? '1' : '3'), 1, 100);
+const seconds = command.number('seconds', asked.seconds ?? (asked.quick ? '2' : '3'), 0.5, 600);
 const startedMs = Date.now();
 const provenance = provenanceOf({
   command: 'npm run -s bench:http --',

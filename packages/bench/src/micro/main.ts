@@ -4,7 +4,7 @@
  * Every figure is processor time; what must hold are ratios of figures that stand next to each other in one round.
  * `docs/bench-micro.md` says how to read it. Exits with 1 if a row is short.
  */
-import { parseArgs } from 'node:util';
+import { CommandLine } from '../command-line.js';
 import { provenanceLines, provenanceOf, saveReport } from '../report.js';
 import { BREAKER, type CallCosts, GARBAGE, GUARD, measureCalls, RATE } from './call-arms.js';
 import { CONNECTIONS, HTTP_ARMS, measureHttp } from './http-arms.js';
@@ -19,9 +19,13 @@ interface Row {
   readonly mustHold: number | null;
 }
 
-const { values } = parseArgs({
-  options: { quick: { type: 'boolean', default: false }, json: { type: 'string' } },
-});
+const { values } =
+  new CommandLine(`npm run -s bench:micro -- [options]   what a call and a request cost, beside the peers; exits 1 if a mark is not held
+  --quick       three rounds instead of seven
+  --json FILE   the report; beside it, with the ending .txt, what was printed
+`).read({
+    options: { quick: { type: 'boolean', default: false }, json: { type: 'string' } },
+  });
 const rounds = values.quick ? 3 : 7;
 const rows: Row[] = [];
 

@@ -10,7 +10,7 @@ import { spawn } from 'node:child_process';
 import { Agent, get } from 'node:http';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
+import { CommandLine } from '../command-line.js';
 import { holds, markLines, provenanceLines, provenanceOf, saveReport } from '../report.js';
 
 const ARMS = [
@@ -25,7 +25,10 @@ const ARMS = [
 type Arm = (typeof ARMS)[number];
 const [ROUNDS, PER_ROUND, CONNECTIONS] = [15, 1000, 10];
 
-const { values } = parseArgs({ options: { json: { type: 'string' } } });
+const { values } =
+  new CommandLine(`npm run -s bench:rate-express -- [options]   what a rate limit adds to a request, beside express-rate-limit; exits 1 if a mark is not held
+  --json FILE   the report; beside it, with the ending .txt, what was printed
+`).read({ options: { json: { type: 'string' } } });
 const provenance = provenanceOf({
   command: 'npm run -s bench:rate-express --',
   sources: ['packages/core/src', 'packages/node-http/src', 'packages/express/src'],

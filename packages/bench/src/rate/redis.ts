@@ -7,12 +7,15 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import { RedisServer } from '@elimit/testkit';
 import { Redis } from 'ioredis';
+import { CommandLine } from '../command-line.js';
 import { holds, markLines, provenanceLines, provenanceOf, saveReport } from '../report.js';
 
-const { values } = parseArgs({ options: { json: { type: 'string' } } });
+const { values } =
+  new CommandLine(`npm run -s bench:rate-redis -- [options]   one quota over two processes, beside the peers; exits 1 if a mark is not held
+  --json FILE   the report; beside it, with the ending .txt, what was printed
+`).read({ options: { json: { type: 'string' } } });
 const provenance = provenanceOf({
   command: 'npm run -s bench:rate-redis --',
   sources: ['packages/core/src', 'packages/redis/src'],

@@ -1,6 +1,6 @@
 // The simulated lab. Without files: the whole matrix. `docs/lab.md` says how to read it.
 import { availableParallelism } from 'node:os';
-import { parseArgs } from 'node:util';
+import { CommandLine } from '../command-line.js';
 import { provenanceLines, provenanceOf, saveReport } from '../report.js';
 import { ARMS, type ArmName } from './arms.js';
 import { drawCurves } from './curves.js';
@@ -11,7 +11,8 @@ import { linesOf, shortLinesOf, tableOf } from './report.js';
 import { readScenario } from './scenario.js';
 import { variationsOf } from './vary.js';
 
-const USAGE = `lab [FILE.json…] [--arm NAME]… [--seeds N] [--starts] [--vary N] [--seed S] [--json OUT] [--svg DIR] [--quick]
+const command =
+  new CommandLine(`npm run -s lab -- [FILE.json…] [options]   the simulated lab; exits 1 if auto is short
   without files: the whole matrix, every arm, the start values and the negative controls
   --arm NAME      ${ARMS.join(', ')} or all; auto if files are given
   --seeds N       seeds per window, of which the median is judged (5)
@@ -20,7 +21,7 @@ const USAGE = `lab [FILE.json…] [--arm NAME]… [--seeds N] [--starts] [--vary
   --seed S        what the numbers of --vary are drawn with (1)
   --json OUT      all figures; a text table beside it, in OUT with .txt
   --svg DIR       goodput, p99 and refusals against offered load, every arm
-  --quick         the regression test of CI: auto on all but the longest files`;
+  --quick         the regression test of CI: auto on all but the longest files`);
 
 /** Files of more than so many seconds are left out of the quick run. */
 const QUICK_S = 500;
@@ -28,7 +29,7 @@ const QUICK_S = 500;
 const VARIED_S = 900;
 
 async function main(): Promise<number> {
-  const { values, positionals } = parseArgs({
+  const { values, positionals } = command.read({
     allowPositionals: true,
     options: {
       arm: { type: 'string', multiple: true },
@@ -39,15 +40,10 @@ async function main(): Promise<number> {
       json: { type: 'string' },
       svg: { type: 'string' },
       quick: { type: 'boolean' },
-      help: { type: 'boolean' },
     },
   });
-  if (values.help === true) {
-    console.log(USAGE);
-    return 0;
-  }
   const quick = values.quick === true;
-  const seeds = wholeNumber('--seeds', values.seeds ?? '5');
+  const seeds = command.whole('seeds', values.seeds ?? '5', 1, 1000);
   const varies = values.vary !== undefined;
   const matrix = positionals.length === 0 && !varies;
   const given = filesOf(positionals, quick);
@@ -91,8 +87,8 @@ function filesOf(paths: readonly string[], quick: boolean): LabFile[] {
 }
 
 function varied(files: readonly LabFile[], times: string, seed: string): LabFile[] {
-  const count = wholeNumber('--vary', times);
-  const drawnWith = wholeNumber('--seed', seed);
+  const count = command.whole('vary', times, 1, 1000);
+  const drawnWith = command.whole('seed', seed, 1, 1e9);
   return files
     .filter(({ scenario }) => scenario.durationS <= VARIED_S)
     .flatMap(({ file, scenario }) =>
@@ -141,13 +137,6 @@ function save(
     ...table,
     ...lines,
   ]);
-}
-
-function wholeNumber(name: string, text: string): number {
-  const value = Number(text);
-  if (!Number.isInteger(value) || value < 1)
-    throw new Error(`${name} must be a whole number from 1 up, got ${text}`);
-  return value;
 }
 
 try {

@@ -1,23 +1,28 @@
 // What fifty slow clients leave to the others, as a ratio of what these get without them, in one run.
-// npm run -s bench:slow-clients -- [--seconds 15]
 // The first second counts against us: that long a piped answer that nobody reads keeps its slot.
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { parseArgs, promisify } from 'node:util';
+import { promisify } from 'node:util';
 import { createGuard } from '@elimit/core';
 import { limit } from '@elimit/express';
 import express from 'express';
+import { CommandLine } from '../command-line.js';
 
 const SLOW_CLIENTS = 50;
 const PACE_MS = 5;
 const LARGE = Buffer.alloc(8 * 1024 * 1024);
 const WANTED_RATIO = 0.9;
 
-const { values } = parseArgs({ options: { seconds: { type: 'string', default: '15' } } });
-const others = Math.round((Number(values.seconds) * 1000) / PACE_MS);
+const command =
+  new CommandLine(`npm run -s bench:slow-clients -- [options]   what fifty slow clients leave to the others; exits 1 if under ${WANTED_RATIO}
+  --seconds N   how long the others come (default: 15)
+`);
+const { values } = command.read({ options: { seconds: { type: 'string', default: '15' } } });
+const seconds = command.number('seconds', values.seconds, 1, 3600);
+const others = Math.round((seconds * 1000) / PACE_MS);
 
 const clients = fileURLToPath(new URL('clients.mjs', import.meta.url));
 const run = promisify(execFile);

@@ -1,26 +1,28 @@
-// npm run -s soak -- [--minutes N | --quick] [--json FILE]: mixed traffic with faults, then everything must be back where it was.
+// npm run -s soak: mixed traffic with faults, then everything must be back where it was.
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import { freePort, RedisServer } from '@elimit/testkit';
+import { CommandLine } from '../command-line.js';
 import { offerLoad } from '../http/load.js';
 import { provenanceLines, provenanceOf, saveReport } from '../report.js';
 import { ROUGH_CLIENTS } from './rough-clients.js';
 import type { Measure } from './service.js';
 
-const { values } = parseArgs({
+const command =
+  new CommandLine(`npm run -s soak -- [options]   mixed traffic with faults, then everything must be back; exits 1 if not
+  --minutes N   how long (default: 60)
+  --quick       a minute and a half
+  --json FILE   the report; beside it, with the ending .txt, what was printed
+`);
+const { values } = command.read({
   options: {
     minutes: { type: 'string', default: '60' },
     quick: { type: 'boolean', default: false },
     json: { type: 'string' },
   },
 });
-const minutes = values.quick ? 1.5 : Number(values.minutes);
-if (!(minutes > 0 && minutes <= 24 * 60)) {
-  console.error(`--minutes must be a number above 0 and at most 1440, got ${values.minutes}`);
-  process.exit(2);
-}
+const minutes = values.quick ? 1.5 : command.number('minutes', values.minutes, 0.1, 24 * 60);
 
 /** Traffic before the first measure: pools, caches and compiled code are there after it. */
 const WARM_UP_MS = 15_000;

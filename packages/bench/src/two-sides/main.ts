@@ -1,5 +1,5 @@
-// npm run -s bench:two-sides -- [--quick] [--out FILE]: our server behind our client, on real sockets. Exits 1 if a promise was not kept.
-import { parseArgs } from 'node:util';
+// npm run -s bench:two-sides: our server behind our client, on real sockets. Exits 1 if a promise was not kept.
+import { CommandLine } from '../command-line.js';
 import { provenanceLines, provenanceOf, saveReport } from '../report.js';
 import {
   capacityOfNode,
@@ -11,9 +11,13 @@ import {
   retryStorm,
 } from './scenarios.js';
 
-const { values } = parseArgs({
-  options: { quick: { type: 'boolean', default: false }, out: { type: 'string' } },
-});
+const { values } =
+  new CommandLine(`npm run -s bench:two-sides -- [options]   our server behind our client; exits 1 if a promise is not kept
+  --quick       each scenario for five seconds instead of twenty
+  --json FILE   the report; beside it, with the ending .txt, what was printed
+`).read({
+    options: { quick: { type: 'boolean', default: false }, json: { type: 'string' } },
+  });
 const provenance = provenanceOf({
   command: 'npm run -s bench:two-sides --',
   sources: ['packages/core/src', 'packages/node-http/src', 'packages/client/src'],
@@ -43,7 +47,7 @@ const problems = findings.flatMap(({ name, problems: found }) =>
 process.stdout.write(
   problems.length === 0 ? 'all promises kept\n' : `NOT KEPT\n  ${problems.join('\n  ')}\n`,
 );
-if (values.out !== undefined) writeResults(values.out);
+if (values.json !== undefined) writeResults(values.json);
 process.exitCode = problems.length === 0 ? 0 : 1;
 
 function textOf({ name, about, figures, problems: found }: Finding): string {
