@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import * as nodeHttp from '@elimit/node-http';
+import { KeyWatch } from '@elimit/testkit';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { Express } from 'express';
 import { limit, protect, rateLimit } from '../src/index.js';
@@ -16,18 +17,16 @@ describe.each(EXPRESS)('express $version', ({ version, express }) => {
   /** What a request and its response got from the framework and from us, after their prototypes were changed. */
   async function addedLate(
     arrange: (app: Express, server: Server) => void,
-  ): Promise<PropertyKey[]> {
+  ): Promise<PropertyKey[] | undefined> {
     const app = express();
     const server = createServer(app);
     servers.push(server);
-    const early = new WeakMap<object, Set<PropertyKey>>();
-    const late: PropertyKey[] = [];
+    let watch: KeyWatch | undefined;
+    let late: PropertyKey[] | undefined;
     arrange(app, server);
     const router = express.Router();
     router.get('/:id', (req, res) => {
-      const lateOf = (each: object) =>
-        Reflect.ownKeys(each).filter((key) => early.get(each)?.has(key) === false);
-      late.push(...lateOf(req), ...lateOf(res));
+      late = watch?.lateKeysOf(req, res);
       res.json({});
     });
     app.use('/a', router);
@@ -36,16 +35,7 @@ describe.each(EXPRESS)('express $version', ({ version, express }) => {
     const { port } = server.address() as AddressInfo;
     const ask = async () => await (await fetch(`http://127.0.0.1:${port}/a/1?b=2`)).text();
     for (let i = 0; i < 3; i++) await ask(); // the first shows the limit its server, the next the router's own key
-    const noteKeys = (...each: object[]) => {
-      for (const object of each) early.set(object, new Set(Reflect.ownKeys(object)));
-    };
-    // behind our listener, ahead of Express
-    const ours = server.listeners('request').slice(0, -1) as ((...args: object[]) => void)[];
-    server.removeAllListeners('request');
-    for (const listener of ours) server.on('request', listener);
-    server.on('request', noteKeys);
-    server.on('request', app);
-    late.length = 0;
+    watch = new KeyWatch(server);
     await ask();
     return late;
   }

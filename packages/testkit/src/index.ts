@@ -1,4 +1,5 @@
 export { freePort } from './free-port.js';
+export { KeyWatch } from './key-watch.js';
 export { RedisServer } from './redis-server.js';
 export { seededRandom } from './seeded-random.js';
 export { type Question, type Sample, SpyLimiter } from './spy-limiter.js';
