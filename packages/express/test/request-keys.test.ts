@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import * as nodeHttp from '@elimit/node-http';
-import { KeyWatch } from '@elimit/testkit';
+import { eventually, KeyWatch } from '@elimit/testkit';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { Express } from 'express';
 import { limit, protect, rateLimit } from '../src/index.js';
@@ -17,26 +17,33 @@ describe.each(EXPRESS)('express $version', ({ version, express }) => {
   /** What a request and its response got from the framework and from us, after their prototypes were changed. */
   async function addedLate(
     arrange: (app: Express, server: Server) => void,
+    headers: Record<string, string> = {},
   ): Promise<PropertyKey[] | undefined> {
     const app = express();
     const server = createServer(app);
     servers.push(server);
     let watch: KeyWatch | undefined;
     let late: PropertyKey[] | undefined;
+    // Node, too, adds to a request: after its answer, what is left of the body is read
+    app.use((req, res, next) => {
+      res.on('close', () => {
+        late = watch?.lateKeysOf(req, res);
+      });
+      next();
+    });
     arrange(app, server);
     const router = express.Router();
-    router.get('/:id', (req, res) => {
-      late = watch?.lateKeysOf(req, res);
-      res.json({});
-    });
+    router.get('/:id', (_req, res) => void res.json({}));
     app.use('/a', router);
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;
-    const ask = async () => await (await fetch(`http://127.0.0.1:${port}/a/1?b=2`)).text();
+    const ask = async () =>
+      await (await fetch(`http://127.0.0.1:${port}/a/1?b=2`, { headers })).text();
     for (let i = 0; i < 3; i++) await ask(); // the first shows the limit its server, the next the router's own key
     watch = new KeyWatch(server);
     await ask();
+    await eventually(() => late !== undefined, 'the end of the last request');
     return late;
   }
 
@@ -65,6 +72,12 @@ describe.each(EXPRESS)('express $version', ({ version, express }) => {
     },
     30_000,
   );
+
+  it('has nothing to add to a request that limit refuses', async () => {
+    const arrange = (app: Express) => void app.use(limit('auto', { registry: false }));
+    const late = await addedLate(arrange, { 'x-request-timeout-ms': '0' });
+    expect(late).toEqual(rest);
+  }, 30_000);
 
   it('adds nothing to a request that protect refuses ahead of Express', async () => {
     const server = createServer(express());

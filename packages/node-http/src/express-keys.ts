@@ -13,6 +13,8 @@ interface ExpressRequest {
   _parsedUrl?: unknown;
   params?: unknown;
   route?: unknown;
+  /** Node's own, the prototype's until the first listener. */
+  _eventsCount?: number;
   [routerKey: symbol]: unknown;
 }
 
@@ -48,6 +50,7 @@ function giveExpressKeys(req: IncomingMessage, res: ServerResponse): void {
   request._parsedUrl = undefined;
   request.params = undefined;
   request.route = undefined;
+  request._eventsCount = request._eventsCount ?? 0;
   if (looksLeft > 0) lookForRouterKey(req);
   if (routerKey !== undefined) request[routerKey] = undefined;
   const response = res as ExpressResponse;
