@@ -151,6 +151,7 @@ export type * from './metrics/snapshot.js';
 export {
   booleanOf,
   functionOf,
+  having,
   integerIn,
   knownKeys,
   numberIn,

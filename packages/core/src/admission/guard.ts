@@ -413,8 +413,9 @@ export class CallGuard implements Guard, Issuer {
     remainingUs: number,
     priority: Priority,
   ): Entry {
-    const ofServer =
-      remainingUs > 0 ? server.#judge(nowUs, arrivedUs, remainingUs, priority) : ADMIT;
+    // a call that came too late is refused here; a dry run lets it through, and the server has still to have room
+    const carriedUs = remainingUs <= 0 && this.#dryRun ? Infinity : remainingUs;
+    const ofServer = carriedUs > 0 ? server.#judge(nowUs, arrivedUs, carriedUs, priority) : ADMIT;
     if (ofServer !== ADMIT && !server.#dryRun) return server.#refuse('server', ofServer, nowUs);
     const verdict = this.#judge(nowUs, arrivedUs, remainingUs, priority);
     if (verdict !== ADMIT && !this.#dryRun) return this.#refuse('concurrency', verdict, nowUs);
@@ -567,7 +568,7 @@ export function resolveGuardOptions(options: GuardOptions = {}): {
   readonly registry: Registry | false | undefined;
 } {
   knownKeys('guard', options, GUARD_DEFAULTS);
-  const { onEvent, registry } = options;
+  const { limit = GUARD_DEFAULTS.limit, onEvent, registry } = options;
   const clock = options.clock ?? GUARD_DEFAULTS.clock;
   const timers = options.timers ?? GUARD_DEFAULTS.timers;
   having('guard.clock', clock, ['nowUs']);
@@ -577,7 +578,7 @@ export function resolveGuardOptions(options: GuardOptions = {}): {
     having('guard.registry', registry, ['add', 'remove', 'sources']);
   }
   return {
-    limit: options.limit ?? GUARD_DEFAULTS.limit,
+    limit,
     dryRun: booleanOf('guard.dryRun', options.dryRun ?? GUARD_DEFAULTS.dryRun),
     name: textOf('guard.name', options.name ?? GUARD_DEFAULTS.name),
     onEvent,

@@ -79,31 +79,28 @@ class MethodGuards implements Guards {
   constructor(options: GuardsOptions) {
     const { limit: _, name: __, ...known } = GUARDS_DEFAULTS;
     knownKeys('guards', options, known);
-    const { serverMaxConcurrency, methodMaxConcurrency, methods, maxNames, serverName, ...common } =
-      options;
+    const {
+      serverMaxConcurrency = GUARDS_DEFAULTS.serverMaxConcurrency,
+      methodMaxConcurrency = GUARDS_DEFAULTS.methodMaxConcurrency,
+      methods = GUARDS_DEFAULTS.methods,
+      maxNames = GUARDS_DEFAULTS.maxNames,
+      serverName = GUARDS_DEFAULTS.serverName,
+      ...common
+    } = options;
     this.#common = common;
-    this.#methodMaxConcurrency = methodMaxConcurrency ?? GUARDS_DEFAULTS.methodMaxConcurrency;
-    this.#maxNames = integerIn(
-      'guards.maxNames',
-      maxNames ?? GUARDS_DEFAULTS.maxNames,
-      1,
-      1_000_000,
-    );
+    this.#methodMaxConcurrency = methodMaxConcurrency;
+    this.#maxNames = integerIn('guards.maxNames', maxNames, 1, 1_000_000);
     // checked now, not at the first call of some method
-    parseMaxConcurrency(this.#methodMaxConcurrency);
-    const declared = Object.entries<MaxConcurrency>(
-      objectOf('guards.methods', methods ?? GUARDS_DEFAULTS.methods),
-    );
+    checkLimit('guards.serverMaxConcurrency', serverMaxConcurrency);
+    checkLimit('guards.methodMaxConcurrency', methodMaxConcurrency);
+    objectOf('guards.methods', methods);
+    if (methods instanceof Map) throw new TypeError('guards.methods must be an object, got a Map');
+    const declared = Object.entries<MaxConcurrency>(methods);
     for (const [name, value] of declared) {
-      textOf('guards method name', name);
-      parseMaxConcurrency(value);
+      checkLimit(`guards.methods.${textOf('guards method name', name)}`, value);
     }
     this.server = new CallGuard(
-      {
-        ...common,
-        name: textOf('guards.serverName', serverName ?? GUARDS_DEFAULTS.serverName),
-        limit: serverMaxConcurrency ?? GUARDS_DEFAULTS.serverMaxConcurrency,
-      },
+      { ...common, name: textOf('guards.serverName', serverName), limit: serverMaxConcurrency },
       undefined,
     );
     for (const [name, value] of declared) this.#make(name, value);
@@ -122,7 +119,8 @@ class MethodGuards implements Guards {
   }
 
   setMaxConcurrency(name: string, value: MaxConcurrency): void {
-    const guard = this.#byName.get(textOf('guards method name', name));
+    checkLimit(`guards.methods.${textOf('guards method name', name)}`, value);
+    const guard = this.#byName.get(name);
     if (guard !== undefined) guard.configure({ limit: value });
     else this.#make(name, value);
   }
@@ -157,5 +155,15 @@ class MethodGuards implements Guards {
 
   #build(name: string, limit: MaxConcurrency): CallGuard {
     return new CallGuard({ ...this.#common, name, limit }, this.server);
+  }
+}
+
+/** Which of many limits is wrong stands in front of what is wrong with it. */
+function checkLimit(name: string, value: MaxConcurrency): void {
+  try {
+    parseMaxConcurrency(value);
+  } catch (error) {
+    (error as Error).message = `${name}: ${(error as Error).message}`;
+    throw error;
   }
 }

@@ -87,7 +87,7 @@ export type LimiterFactory = (
 const NAMES = ['auto', 'timeout', 'gradient', 'unlimited', 'constant'];
 const NAME = /^[a-z_][\w.-]*$/i;
 const DECIMAL = /^[+-]?\d+$/;
-const ADVICE = `write a whole number from 1 to ${MAX_INTEGER}, 'auto', 'timeout', 'gradient', 'unlimited', { timeoutMs, maxConcurrency } or a registered name`;
+const ADVICE = `write a whole number from 1 to ${MAX_INTEGER}, 'auto', 'timeout', 'gradient', 'unlimited', { timeoutMs, maxConcurrency }, { type, … }, a limiter or a registered name`;
 const REGISTERED = Symbol.for('@elimit/core/limiters');
 
 /** Process-wide, so that two copies of the package know the same names. */

@@ -96,6 +96,14 @@ describe('guards', () => {
     expect(guards.guardOf('m').snapshot()).toMatchObject({ inflight: 4, wouldReject: 2 });
   });
 
+  it('hold the server’s cap for a method in a dry run, whatever deadline a call carries', () => {
+    const { guards } = make({ serverMaxConcurrency: 1 });
+    guards.guardOf('m').configure({ dryRun: true });
+    expect(guards.tryAcquire('m', { timeoutMs: 0 }).admitted).toBe(true);
+    expect(guards.tryAcquire('m', { timeoutMs: 0 })).toMatchObject({ reason: 'server' });
+    expect(guards.guardOf('m').snapshot().wouldReject).toBe(1);
+  });
+
   it('change a method’s limit under load', () => {
     const { guards } = make({ methods: { m: 100 } });
     const permits = Array.from({ length: 80 }, () => guards.tryAcquire('m') as Permit);
@@ -156,10 +164,12 @@ describe('guards', () => {
       /guards\.limit is not an option; known: .*serverMaxConcurrency, methodMaxConcurrency, methods, maxNames, serverName/,
     ],
     [{ name: 'x' }, /guards\.name is not an option/],
-    [{ serverMaxConcurrency: 0 }, /would admit nothing/],
-    [{ methodMaxConcurrency: 'consant' }, /is no known limiter/],
+    [{ serverMaxConcurrency: 0 }, /^guards\.serverMaxConcurrency: .* would admit nothing/],
+    [{ serverMaxConcurrency: null }, /^guards\.serverMaxConcurrency: .* null is no limit/],
+    [{ methodMaxConcurrency: 'consant' }, /^guards\.methodMaxConcurrency: .*no known limiter/],
+    [{ methods: new Map([['a', 1]]) }, /guards\.methods must be an object, got a Map/],
     [{ methods: [] }, /guards\.methods must be an object, got an array of 0/],
-    [{ methods: { a: -1 } }, /would admit nothing/],
+    [{ methods: { a: -1 } }, /^guards\.methods\.a: .*would admit nothing/],
     [{ methods: { '': 1 } }, /guards method name must be a non-empty string/],
     [{ maxNames: 0 }, /guards\.maxNames must be a whole number from 1 to 1000000, got 0/],
     [{ maxNames: 1.5 }, /guards\.maxNames must be a whole number from 1 to 1000000, got 1\.5/],

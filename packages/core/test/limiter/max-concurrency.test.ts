@@ -61,7 +61,7 @@ describe('values that are read', () => {
 });
 
 const ADVICE =
-  "write a whole number from 1 to 2147483647, 'auto', 'timeout', 'gradient', 'unlimited', { timeoutMs, maxConcurrency } or a registered name";
+  "write a whole number from 1 to 2147483647, 'auto', 'timeout', 'gradient', 'unlimited', { timeoutMs, maxConcurrency }, { type, … }, a limiter or a registered name";
 
 describe('values that are refused, with what would be right', () => {
   it.each<[value: unknown, error: typeof TypeError | typeof RangeError, message: string]>([
