@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { functionOf, type Priority, type Rejection } from '@elimit/core';
+import { functionOf, objectOf, type Priority, type Rejection } from '@elimit/core';
 import {
   endCalls,
   type LimitOptions,
@@ -70,7 +70,7 @@ function answer(ctx: Context, rejection: Rejection, options: KoaLimitOptions): v
 
 /** The same options, for what knows Node's requests and responses only. */
 function forRequests(options: KoaLimitOptions): LimitOptions {
-  const { skip, handler, priority, isFailure, ...alike } = options;
+  const { skip, handler, priority, isFailure, ...alike } = objectOf('limit', options);
   if (handler !== undefined) functionOf('limit.handler', handler);
   return {
     ...alike,

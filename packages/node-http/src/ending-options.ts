@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock, Timers } from '@elimit/core';
-import { functionOf, show, systemClock, systemTimers } from '@elimit/core';
+import { functionOf, having, show, systemClock, systemTimers } from '@elimit/core';
 
 /** How and when a slot comes back. Times are in milliseconds. */
 export interface EndingOptions {
@@ -57,8 +57,8 @@ export function resolveEndingOptions(of: string, options: EndingOptions): Resolv
     bodyHoldMs: amount(of, 'bodyHoldMs', pick('bodyHoldMs'), 1),
     maxStreams: amount(of, 'maxStreams', pick('maxStreams'), 0),
     isFailure: functionOf(`${of}.isFailure`, pick('isFailure')),
-    clock: pick('clock'),
-    timers: pick('timers'),
+    clock: having(`${of}.clock`, pick('clock'), ['nowUs']),
+    timers: having(`${of}.timers`, pick('timers'), ['setTimeout', 'clearTimeout']),
   };
 }
 

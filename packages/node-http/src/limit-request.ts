@@ -93,7 +93,7 @@ export class RequestLimit<
 
   /** @throws TypeError or RangeError that names the option, its range and the value */
   constructor(target: LimitTarget, options: LimitOptions<Req, Res>, adapter: LimitAdapter<Req>) {
-    const readyMade = isGuard(target) || isGuards(target);
+    const readyMade = isReadyMade(target);
     this.#resolved = resolveLimitOptions(options, readyMade);
     this.#options = options;
     this.#adapter = adapter;
@@ -176,8 +176,11 @@ export class RequestLimit<
     // stamped even if it is skipped: the loop has seen it
     const stampUs = arrivalOf(req);
     if (!this.#met) this.#meet(stampUs);
-    if (holdsSlot(res, this.#owner) || skip?.(req, res) === true) return undefined;
+    if (holdsSlot(res, this.#owner) || (skip !== undefined && skips(skip(req, res)))) {
+      return undefined;
+    }
     const guard = this.#guard ?? this.#guardOf(req);
+    if (this.#guard === undefined && holdsSlot(res, guard)) return undefined;
     const ask = this.#ask;
     // an injected clock knows nothing of the stamp, which is the system clock's
     ask.arrivedUs = this.#clock === systemClock ? stampUs : this.#clock.nowUs();
@@ -285,6 +288,15 @@ export class RequestLimit<
   }
 }
 
+/** What `skip` says; from untyped code it may be a promise, which would be taken for a no. */
+function skips(answer: unknown): boolean {
+  if (answer instanceof Promise) {
+    answer.catch(() => {});
+    throw new TypeError('limit.skip must answer true or false at once, got a promise');
+  }
+  return answer === true;
+}
+
 /** The dispatch queue releases the permits of clients that left while they waited, and tells nobody else. */
 function tellingWhoLeft(permit: Permit, gone: () => void): DispatchPermit {
   return {
@@ -320,9 +332,9 @@ function makeGuard<Req extends IncomingMessage, Res extends ServerResponse>(
 }
 
 function isGuards(target: LimitTarget): target is Guards {
-  return typeof target === 'object' && 'tryAcquire' in target && 'guardOf' in target;
+  return isReadyMade(target) && 'guardOf' in target;
 }
 
-function isGuard(target: LimitTarget): target is Guard {
-  return typeof target === 'object' && 'tryAcquire' in target && !('guardOf' in target);
+function isReadyMade(target: LimitTarget): target is Guard | Guards {
+  return typeof target === 'object' && target !== null && 'tryAcquire' in target;
 }

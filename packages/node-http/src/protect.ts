@@ -1,5 +1,5 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import type { Guard } from '@elimit/core';
+import { type Guard, having, objectOf } from '@elimit/core';
 import { stampArrival, stampArrivals } from './arrival.js';
 import type { LimitOptions } from './limit-options.js';
 import { type LimitTarget, RequestLimit } from './limit-request.js';
@@ -28,7 +28,8 @@ export interface Protection {
  * @throws TypeError or RangeError that names the option, its range and the value
  */
 export function protect(server: Server, options: ProtectOptions = {}): Protection {
-  const { limit = 'auto', ...limitOptions } = options;
+  having('server', server, ['emit', 'prependListener']);
+  const { limit = 'auto', ...limitOptions } = objectOf('limit', options);
   const limited = new RequestLimit(limit, limitOptions, {
     defaultName: 'server',
     methodNameOf: () => undefined, // a bare server has no routes
