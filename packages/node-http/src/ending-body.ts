@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import type { Http2ServerRequest } from 'node:http2';
 import type { Clock } from '@elimit/core';
 
 const BODY: unique symbol = Symbol('elimit.body');
@@ -87,6 +88,9 @@ export function bodyWatchOf(
 function announcesBody(req: IncomingMessage): boolean {
   const length = req.headers['content-length'];
   if (length !== undefined) return length !== '0';
+  // HTTP/2 says by a flag on the headers that nothing follows them
+  if (req.httpVersionMajor === 2)
+    return !(req as unknown as Http2ServerRequest).stream.endAfterHeaders;
   return req.headers['transfer-encoding'] !== undefined;
 }
 

@@ -277,6 +277,7 @@ class Ending implements Swept {
     const { endings } = this;
     if (endings.streams >= endings.options.maxStreams && !endings.guard.dryRun) {
       this.#revoke();
+      endCalls(res); // a guard further out learns nothing from it
       res.destroy(); // its headers are out: cutting it off is the only way left to say no
       return;
     }
@@ -331,7 +332,7 @@ class Ending implements Swept {
     res.writeHead(408, {
       'content-type': 'application/json; charset=utf-8',
       'content-length': text.length,
-      connection: 'close',
+      ...(req.httpVersionMajor === 1 && { connection: 'close' }),
     });
     res.end(text, () => req.destroy());
   }
@@ -371,11 +372,16 @@ export function releaseWhenDone(
   }
 }
 
-/** True if this request has been counted by `owner` before: the same middleware, or another one on the same guard. */
+/**
+ * True if this request has been counted before by `owner`, a guard or a set of them: by the same middleware, or another
+ * one on the same guard.
+ */
 export function holdsSlot(res: ServerResponse, owner: object): boolean {
   let ending = (res as WatchedResponse)[WATCH]?.ending;
-  while (ending !== undefined && ending.endings.owner !== owner) ending = ending.outer;
-  return ending !== undefined;
+  for (; ending !== undefined; ending = ending.outer) {
+    if (ending.endings.owner === owner || ending.endings.guard === owner) return true;
+  }
+  return false;
 }
 
 /**
@@ -480,12 +486,15 @@ function onDestroy(res: WatchedResponse): void {
 }
 
 /**
- * True if the handler has destroyed its request before reading it all, and the connection with it. When a client
- * leaves, Node destroys its request with this error.
+ * True if the handler has destroyed its request before reading it all, or the connection: Express does, when a handler
+ * fails after its headers. When a client leaves, Node destroys its request with this error.
  */
 function destroyedByHandler(req: IncomingMessage): boolean {
-  if (!req.destroyed || req.readableEnded || req.httpVersionMajor !== 1) return false;
-  return req.errored?.message !== 'aborted';
+  if (req.httpVersionMajor !== 1) return false;
+  if (req.destroyed && !req.readableEnded && req.errored?.message !== 'aborted') return true;
+  const { socket } = req;
+  // a client that leaves ends or breaks its side; a timeout of the server's says nothing of the handler, which goes on
+  return socket.destroyed && !socket.readableEnded && socket.errored === null && !socket.timeout;
 }
 
 /** True for an answer that will go on for as long as its client stays: by what it says of itself. */

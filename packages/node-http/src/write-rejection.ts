@@ -63,7 +63,7 @@ export function writeRejection(
     'cache-control': 'no-store',
     'x-bd-error-code': ERRNO,
   };
-  if (lingers) headers.connection = 'close';
+  if (lingers && res.req.httpVersionMajor === 1) headers.connection = 'close';
   res.writeHead(options.statusCode ?? REJECTION_STATUS[rejection.reason], headers);
   if (lingers) endLate(res.req, res, body);
   else res.end(body);

@@ -1,0 +1,228 @@
+import { once } from 'node:events';
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type ServerResponse,
+} from 'node:http';
+import { connect as connectHttp2, createServer as createHttp2Server } from 'node:http2';
+import type { AddressInfo, Server as NetServer } from 'node:net';
+import { createGuard, createGuards, type Guard } from '@elimit/core';
+import { eventually, RawClient, VirtualClock } from '@elimit/testkit';
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { type LimitOptions, type LimitTarget, protect, RequestLimit } from '../../src/index.js';
+
+const clearUp: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const clear of clearUp.splice(0).toReversed()) await clear();
+});
+
+type Handle = (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void) => void;
+
+function limitOf(target: LimitTarget, options: LimitOptions = {}): Handle {
+  const limit = new RequestLimit(target, options, {
+    defaultName: 'test',
+    methodNameOf: () => undefined,
+  });
+  return (req, res, next) => limit.handle(req, res, next);
+}
+
+async function listen(server: NetServer): Promise<number> {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  clearUp.push(() => server.close());
+  return (server.address() as AddressInfo).port;
+}
+
+async function serve(handler: RequestListener): Promise<number> {
+  const server = createServer(handler);
+  const port = await listen(server);
+  clearUp.push(() => server.closeAllConnections());
+  return port;
+}
+
+async function ask(
+  port: number,
+  request = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n',
+): Promise<RawClient> {
+  const client = await RawClient.open(port);
+  clearUp.push(() => client.destroy());
+  client.send(request);
+  return client;
+}
+
+/** Nothing comes back by a hold time: time stands still. */
+function guardOnVirtualTime(name = 'test'): {
+  guard: Guard;
+  clock: VirtualClock;
+  options: LimitOptions;
+} {
+  const clock = new VirtualClock();
+  const guard = createGuard({ limit: 5, name, clock, registry: false });
+  guard.observeLoop = () => {}; // turns of the real loop mean nothing on virtual time
+  return { guard, clock, options: { clock, timers: clock } };
+}
+
+describe('a connection that the handler destroys', () => {
+  const POST = 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi';
+  it.each([
+    ['after its headers', undefined],
+    ['after it has read the body', POST],
+  ])('%s is a failure of it, at once', async (_, request) => {
+    const { guard, options } = guardOnVirtualTime();
+    const limit = limitOf(guard, options);
+    const port = await serve((req, res) =>
+      limit(req, res, () => {
+        req.resume();
+        req.on('end', () => {
+          res.writeHead(200);
+          res.write('half');
+          setImmediate(() => req.socket.destroy());
+        });
+      }),
+    );
+    await (await ask(port, request)).untilClosed();
+    await eventually(() => guard.inflight === 0, 'the slot');
+    expect(guard.snapshot().outcomes).toMatchObject({ failure: 1, abandoned: 0 });
+  });
+
+  it('is told from one that its client has left', async () => {
+    const { guard, options } = guardOnVirtualTime();
+    const limit = limitOf(guard, options);
+    let gone = false;
+    const port = await serve((req, res) =>
+      limit(req, res, () => {
+        res.writeHead(200);
+        res.write('half');
+        res.on('close', () => {
+          gone = true;
+        });
+      }),
+    );
+    const client = await ask(port);
+    await client.until(/half/);
+    client.destroy();
+    await eventually(() => gone, 'the server to see it');
+    expect(guard.inflight).toBe(1); // the handler may be at work still
+    expect(guard.snapshot().outcomes).toMatchObject({ failure: 0 });
+  });
+
+  it('is told from one that the server’s timeout has cut, whose handler goes on', async () => {
+    const { guard, options } = guardOnVirtualTime();
+    const limit = limitOf(guard, options);
+    const server = createServer((req, res) => limit(req, res, () => {}));
+    server.timeout = 50;
+    const port = await listen(server);
+    await (await ask(port)).untilClosed();
+    expect(guard.inflight).toBe(1);
+  });
+});
+
+describe('HTTP/2', () => {
+  it('bounds uploads that announce no length, in number and in time', async () => {
+    const { guard, clock, options } = guardOnVirtualTime();
+    const limit = limitOf(guard, { ...options, maxBodies: 1, bodyHoldMs: 300 });
+    const warnings: Error[] = [];
+    const note = (warning: Error) => warnings.push(warning);
+    process.on('warning', note);
+    clearUp.push(() => process.off('warning', note));
+    const server = createHttp2Server((req, res) => {
+      const [asReq, asRes] = [req as unknown as IncomingMessage, res as unknown as ServerResponse];
+      limit(asReq, asRes, () => {
+        req.on('error', () => {});
+        req.resume();
+      });
+    });
+    const port = await listen(server);
+    const session = connectHttp2(`http://127.0.0.1:${port}`);
+    session.on('error', () => {});
+    clearUp.push(() => session.destroy());
+    const statuses: number[] = [];
+    for (let i = 0; i < 3; i++) {
+      const stream = session.request({ ':path': '/', ':method': 'POST' });
+      stream.on('error', () => {});
+      stream.on('response', (headers) => statuses.push(headers[':status'] as number));
+      stream.write('x');
+    }
+    await eventually(() => statuses.length === 2, 'two refusals');
+    expect(statuses).toEqual([503, 503]);
+    await eventually(() => {
+      clock.advance(100_000); // the reader's wait begins with an event of the real socket
+      return statuses.length === 3;
+    }, 'the one whose body does not come');
+    expect(statuses).toEqual([503, 503, 408]);
+    expect(guard.inflight).toBe(0);
+    expect(warnings).toEqual([]); // HTTP/2 knows no Connection header
+  });
+});
+
+describe('guards in a row', () => {
+  it('an event stream that the inner one cuts off teaches the outer one nothing', async () => {
+    const outer = guardOnVirtualTime('outer');
+    const inner = guardOnVirtualTime('inner');
+    const first = limitOf(outer.guard, outer.options);
+    const second = limitOf(inner.guard, { ...inner.options, maxStreams: 0 });
+    const port = await serve((req, res) =>
+      first(req, res, () =>
+        second(req, res, () => {
+          res.setHeader('content-type', 'text/event-stream');
+          res.flushHeaders();
+        }),
+      ),
+    );
+    const client = await ask(port);
+    await client.until(/event-stream/);
+    outer.clock.advance(1_000_000);
+    inner.clock.advance(1_000_000);
+    await client.untilClosed();
+    expect(inner.guard.snapshot().rejected).toMatchObject({ concurrency: 1 });
+    expect(outer.guard.inflight).toBe(0);
+    expect(outer.guard.snapshot().outcomes).toMatchObject({ failure: 0, ignored: 1 });
+  });
+
+  it.each(['the set first', 'its member first'])('count a request once, %s', async (order) => {
+    const guards = createGuards({ methods: { x: 1 }, registry: false });
+    const both = [limitOf(guards, { name: 'x' }), limitOf(guards.guardOf('x'))] as const;
+    const [first, second] = order === 'the set first' ? both : both.toReversed();
+    const port = await serve((req, res) =>
+      first?.(req, res, () => second?.(req, res, () => void res.end('served'))),
+    );
+    await (await ask(port)).until(/served/);
+    expect(guards.guardOf('x').snapshot()).toMatchObject({ admitted: 1 });
+  });
+});
+
+describe('limit and protect', () => {
+  it('say that skip must answer at once, instead of taking a promise for a no', async () => {
+    const limit = limitOf(5, { skip: (async () => true) as never, registry: false });
+    const port = await serve((req, res) =>
+      limit(req, res, (error) => void res.end((error as Error).message)),
+    );
+    await (await ask(port)).until(/limit\.skip must answer true or false at once, got a promise/);
+  });
+
+  it.each<[string, () => unknown, RegExp]>([
+    ['limit(null)', () => limitOf(null as never), /max concurrency null is no limit/],
+    ['limit(5, null)', () => limitOf(5, null as never), /limit must be an object, got null/],
+    ['a clock', () => limitOf(5, { clock: 5 as never }), /limit\.clock must be an object, got 5/],
+    [
+      'timers',
+      () => limitOf(5, { timers: {} as never }),
+      /limit\.timers\.setTimeout must be a function, got undefined/,
+    ],
+    ['protect(null)', () => protect(null as never), /server must be an object, got null/],
+    [
+      'an app for a server',
+      () => protect({} as never),
+      /server\.emit must be a function, got undefined/,
+    ],
+    [
+      'protect(server, null)',
+      () => protect(createServer(), null as never),
+      /limit must be an object, got null/,
+    ],
+  ])('refuse %s by name', (_, make, message) => {
+    expect(make).toThrow(message);
+    expect(make).toThrow(TypeError);
+  });
+});
