@@ -11,6 +11,11 @@ const TASKS = {
     programs: true,
   },
   ci: { about: 'everything CI runs', script: 'scripts/ci.mjs' },
+  build: {
+    about: 'dist/ of every package',
+    script: 'node_modules/lerna/dist/cli.js',
+    args: ['run', 'build'],
+  },
   check: { about: 'format, lint, types, import directions', script: 'scripts/check.mjs' },
   matrix: {
     about: 'the tests on other Node majors: matrix -- [22 24 26] [--quick]',
