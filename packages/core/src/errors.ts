@@ -22,6 +22,16 @@ const REJECTED: unique symbol = Symbol.for('@elimit/core/RejectedError') as neve
 const TIMED_OUT: unique symbol = Symbol.for('@elimit/core/TimeoutError') as never;
 const BREAKER_OPEN: unique symbol = Symbol.for('@elimit/core/BreakerOpenError') as never;
 
+/** `Retry-After` in whole seconds, at least 1: what clients that round down can still obey. */
+export function retryAfterSeconds(retryAfterMs: number): number {
+  return Math.max(1, Math.ceil(retryAfterMs / 1000));
+}
+
+/** What Express, Koa and others put into the answer to an error that nobody has handled. */
+function headersOf({ retryAfterMs }: { readonly retryAfterMs: number }): Record<string, string> {
+  return { 'retry-after': `${retryAfterSeconds(retryAfterMs)}` };
+}
+
 /** Makes an error without capturing a stack: a refusal is no fault, and a stack costs five times the rest. */
 export function withoutStack<T extends Error>(make: () => T): T {
   const { stackTraceLimit } = Error;
@@ -51,6 +61,10 @@ export class RejectedError extends Error {
     super(`rejected by ${rejection.name}: ${rejection.reason}`);
     this.status = rejection.reason === 'rate' ? 429 : 503;
     this.retryAfterMs = rejection.retryAfterMs;
+  }
+
+  get headers(): Record<string, string> {
+    return headersOf(this);
   }
 
   /** True for a `RejectedError` of this or another copy of the package. */
@@ -96,6 +110,10 @@ export class BreakerOpenError extends Error {
     readonly retryAfterMs: number,
   ) {
     super(`breaker ${breaker} is open; retry in ${retryAfterMs} ms`);
+  }
+
+  get headers(): Record<string, string> {
+    return headersOf(this);
   }
 
   /** True for a `BreakerOpenError` of this or another copy of the package. */

@@ -4,7 +4,7 @@ import type { RejectionReason } from './errors.js';
 export interface RejectEvent {
   readonly type: 'reject';
   readonly name: string;
-  /** `open` for a circuit breaker that lets the call not through. */
+  /** `open` for a circuit breaker that does not let the call through. */
   readonly reason: RejectionReason | 'open';
   /** How many refusals for this reason the event stands for, this one included. */
   readonly count: number;
@@ -16,9 +16,12 @@ export interface RejectEvent {
 export interface BreakerEvent {
   readonly type: 'open' | 'halfOpen' | 'close';
   readonly name: string;
-  /** What moved it: `errorCost`, `connect`, `trial`, `forced`, `timer`, `healthCheck`, … */
+  /**
+   * What moved it. `errorCost`, `relapse`, `trial`, `trialTimeout`, `refused`, `unreachable`, `connectTimeout` or `forced`
+   * opened it; `timer` or `healthCheck` let trials through; `trial`, `forced` or `reset` closed it.
+   */
   readonly cause: string;
-  /** How long the isolation lasts, in milliseconds; 0 except for `open`. */
+  /** How long the isolation lasts, in milliseconds; 0 except for `open`, `Infinity` if it was forced. */
   readonly isolationMs: number;
 }
 

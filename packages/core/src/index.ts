@@ -45,7 +45,6 @@ export {
   REJECTION_STATUS,
   type RejectionBody,
   rejectionBody,
-  retryAfterSeconds,
 } from './admission/rejection.js';
 export { ClosedError } from './admission/take-line.js';
 export {
@@ -87,6 +86,7 @@ export {
   type Rejection,
   type RejectionReason,
   rejected,
+  retryAfterSeconds,
   TimeoutError,
   withoutStack,
 } from './errors.js';

@@ -29,5 +29,6 @@ export {
   writeRejection,
 } from '@elimit/node-http';
 export { limit } from './limit.js';
+export type { Middleware } from './middleware.js';
 export { protect } from './protect.js';
 export { type RateLimitHandler, rateLimit } from './rate-limit.js';

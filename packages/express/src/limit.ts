@@ -4,7 +4,8 @@ import {
   type LimitTarget,
   RequestLimit,
 } from '@elimit/node-http';
-import type { Request, RequestHandler, Response } from 'express';
+import type { Request, Response } from 'express';
+import type { Middleware } from './middleware.js';
 import { routeNameOf } from './route-name.js';
 
 /**
@@ -17,13 +18,13 @@ import { routeNameOf } from './route-name.js';
 export function limit(
   target: LimitTarget,
   options: LimitOptions<Request, Response> = {},
-): RequestHandler {
+): Middleware {
   const limited = new RequestLimit<Request, Response>(target, options, {
     defaultName: 'app',
     methodNameOf: routeNameOf,
   });
   giveExpressKeysEarly();
   return function limitRequests(req, res, next) {
-    limited.handle(req, res, next);
+    limited.handle(req as Request, res as Response, next);
   };
 }

@@ -33,6 +33,28 @@ const ok = (_req: unknown, res: { send(text: string): unknown }): void => {
 };
 
 describe.each(EXPRESS)('limit, express $version', ({ express }) => {
+  it('keeps the types of a route’s parameters', async () => {
+    const app = express();
+    app.get('/items/:id', limit('auto', { registry: false }), (req, res) => {
+      const id: string = req.params.id; // checked by the compiler
+      res.send(id);
+    });
+    expect((await request(await listen(app)).get('/items/7')).text).toBe('7');
+  });
+
+  it('sends Retry-After for what a guard in a handler refuses, if nobody else answers', async () => {
+    const guard = createGuard({ limit: 1, registry: false });
+    guard.tryAcquire();
+    const app = express();
+    app.set('env', 'test'); // else Express writes the error to stderr, too
+    app.get('/', (_req, _res, next) => {
+      guard.execute(() => 'not run').catch(next);
+    });
+    const answer = await request(await listen(app)).get('/');
+    expect(answer.status).toBe(503);
+    expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0);
+  });
+
   describe('names of createGuards', () => {
     type Mount = (app: Express, router: Router) => void;
 

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { signalOf as signalOfRequest } from '@elimit/node-http';
+import { signalOf as signalOfRequest, timeLeftOf as timeLeftOfRequest } from '@elimit/node-http';
 import type { Context } from 'koa';
 
 const CONTEXT: unique symbol = Symbol('elimit.koaContext');
@@ -24,4 +24,12 @@ export function contextOf(req: IncomingMessage): Context {
  */
 export function signalOf(ctx: { req: IncomingMessage; res: ServerResponse }): AbortSignal {
   return signalOfRequest(ctx.req, ctx.res);
+}
+
+/**
+ * What is left of the time that a request's caller gave it, in milliseconds, 0 or less if it has passed; `undefined` if
+ * it gave none. To be passed on to calls that are made for it: as `carriedTimeoutMs` of a client.
+ */
+export function timeLeftOf(ctx: { req: IncomingMessage }): number | undefined {
+  return timeLeftOfRequest(ctx.req);
 }

@@ -27,6 +27,6 @@ export {
   type RateRefusal,
   writeRejection,
 } from '@elimit/node-http';
-export { signalOf } from './context-of.js';
+export { signalOf, timeLeftOf } from './context-of.js';
 export { type KoaLimitOptions, limit } from './limit.js';
 export { type KoaRateLimitOptions, type RateLimitMiddleware, rateLimit } from './rate-limit.js';

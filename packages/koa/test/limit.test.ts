@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { Router } from '@koa/router';
 import type { Middleware } from 'koa';
 import request from 'supertest';
-import { limit } from '../src/index.js';
+import { limit, timeLeftOf } from '../src/index.js';
 import { KOA, listen, routesOf } from './harness.js';
 
 const open: SuiteServer[] = [];
@@ -26,6 +26,24 @@ describe.each(KOA)('limit, koa $version', ({ Koa }) => {
   const ok: Middleware = (ctx) => {
     ctx.body = 'ok';
   };
+
+  it('sends Retry-After for what a guard in a handler refuses, if nobody else answers', async () => {
+    const guard = createGuard({ limit: 1, registry: false });
+    guard.tryAcquire();
+    const answer = await request(await serve(() => guard.execute(() => {}))).get('/');
+    expect(answer.status).toBe(503);
+    expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0);
+  });
+
+  it('tells a handler how much of its caller’s time is left', async () => {
+    const url = await serve((ctx) => {
+      ctx.body = `${timeLeftOf(ctx)}`;
+    });
+    const left = await request(url).get('/').set('x-request-timeout-ms', '30000');
+    expect(Number(left.text)).toBeGreaterThan(0);
+    expect(Number(left.text)).toBeLessThanOrEqual(30_000);
+    expect((await request(url).get('/')).text).toBe('undefined');
+  });
 
   describe('names of createGuards', () => {
     type Mount = (guarded: Middleware) => Middleware[];

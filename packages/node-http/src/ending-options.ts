@@ -2,24 +2,24 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock, Timers } from '@elimit/core';
 import { functionOf, having, show, systemClock, systemTimers } from '@elimit/core';
 
-/** How and when a slot comes back. Times are in milliseconds. */
+/** How and when a slot comes back. Times are in milliseconds, fractions included; `Infinity` turns a rule off. */
 export interface EndingOptions {
   /**
-   * A piped answer whose client does not read gives its slot back after this long. @default 1000
+   * A piped answer whose client does not read gives its slot back after this long; at least 1. @default 1000
    */
   readonly drainHoldMs?: number | undefined;
   /**
    * A handler that has not ended this long after its client left gives its slot back.
-   * `'auto'` is twice the guard's mean latency, at most 5000. @default 'auto'
+   * `'auto'` is twice the guard's mean latency, at most 5000; a number is at least 0. @default 'auto'
    */
   readonly abandonedHoldMs?: number | 'auto' | undefined;
-  /** Any other call gives its slot back after this long, as a failure; `Infinity` for never. @default Infinity */
+  /** Any other call gives its slot back after this long, as a failure; at least 1. @default Infinity */
   readonly maxHoldMs?: number | undefined;
-  /** Calls whose body may still be coming at once. `'auto'` is half of the limit, at least 4, but one less than the limit. @default 'auto' */
+  /** Calls whose body may still be coming at once. `'auto'` is half of the limit, at least 4, but one less than the limit; a number is at least 1. @default 'auto' */
   readonly maxBodies?: number | 'auto' | undefined;
-  /** A handler that has waited this long in all for its request's body: the client gets a 408. @default 10000 */
+  /** A handler that has waited this long in all for its request's body: the client gets a 408; at least 1. @default 10000 */
   readonly bodyHoldMs?: number | undefined;
-  /** Event streams and upgrades that may run at once, outside the limiter; one more is cut off, and counts as rejected. @default 1000 */
+  /** Event streams and upgrades that may run at once, outside the limiter; one more is cut off, and counts as rejected; at least 0. @default 1000 */
   readonly maxStreams?: number | undefined;
   /** What counts as a failure of ours. @default a status of 500 and above */
   readonly isFailure?: ((req: IncomingMessage, res: ServerResponse) => boolean) | undefined;

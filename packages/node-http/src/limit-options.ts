@@ -27,7 +27,7 @@ export interface LimitOptions<
 > extends EndingOptions {
   /**
    * The guard's name in snapshots, metrics and events; with `createGuards`, the method's.
-   * @default 'app', or for `createGuards` on a route, its method and template
+   * @default 'app', for `protect` 'server', for `createGuards` on a route its method and template
    */
   readonly name?: string | undefined;
   /** True for requests that go through unlimited and uncounted: health checks, long polls. */
@@ -40,7 +40,10 @@ export interface LimitOptions<
   readonly statusCode?: number | undefined;
   /** The sentence in the body of a refusal. @default the sentence for the reason */
   readonly message?: string | undefined;
-  /** A deadline for every call, in milliseconds from its arrival. A header can only shorten it. */
+  /**
+   * A deadline for every call, in whole milliseconds from its arrival, at least 1: a call that cannot be answered by then
+   * is refused. A handler that has started is neither stopped nor answered for. A header can only shorten it.
+   */
   readonly timeoutMs?: number | undefined;
   /**
    * Names of the headers that carry a call's deadline; `false` for none.

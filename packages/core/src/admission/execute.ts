@@ -1,7 +1,8 @@
-import { BreakerOpenError, RejectedError, rejected, TimeoutError } from '../errors.js';
+import { rejected, TimeoutError } from '../errors.js';
 import { having, knownKeys, numberIn, objectOf, oneOf } from '../options.js';
 import type { Outcome } from '../outcome.js';
 import type { TimerHandle, Timers } from '../timers.js';
+import { isOwnRefusal } from './call-outcome.js';
 import { onAbort } from './on-abort.js';
 import type { Entry, Permit } from './permit.js';
 import { PRIORITIES, type Priority } from './priority.js';
@@ -48,7 +49,7 @@ export class LazyContext implements CallContext {
 
 /** What an exception says of our own load: an inner refusal says nothing. */
 function outcomeOf(error: unknown): Outcome {
-  return RejectedError.is(error) || BreakerOpenError.is(error) ? 'ignored' : 'failure';
+  return isOwnRefusal(error) ? 'ignored' : 'failure';
 }
 
 /** What `executeGuarded` needs of a guard. */

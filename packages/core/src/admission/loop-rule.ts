@@ -45,7 +45,7 @@ export interface GuardedTurn extends LoopTurn {
  * The last resort against blind time. While the loop never sleeps, its turns consist of work that was
  * admitted; if they are long, too many calls got their piece of work in one turn. The rule takes as many off
  * what is in flight as ended in the turn beyond its proper length, once per turn and only after the last cut
- * was obeyed, until turns are short; it lets go as soon as the loop sleeps. It knows nothing of latency or
+ * was obeyed, until turns are short. Short turns and sleep give the room back, a quarter at a time. It knows nothing of latency or
  * rate, so a poisoned estimate cannot defeat it. Calls that wait for something else are left their places.
  */
 export class LoopRule {

@@ -40,8 +40,3 @@ export function rejectionBody(
     retryAfterMs: rejection.retryAfterMs,
   };
 }
-
-/** `Retry-After` in whole seconds, at least 1: what clients that round down can still obey. */
-export function retryAfterSeconds(retryAfterMs: number): number {
-  return Math.max(1, Math.ceil(retryAfterMs / 1000));
-}

@@ -101,9 +101,9 @@ export interface EndpointSnapshot {
   readonly connectionGroup: string;
   readonly weight: number;
   readonly state: BreakerState;
-  /** What isolated it last: `errorCost`, `relapse`, `trial`, `refused`, `unreachable`, `connectTimeout`, `healthCheck`, `forced`, or empty. */
+  /** What isolated it last: `errorCost`, `relapse`, `trial`, `refused`, `unreachable`, `connectTimeout`, or empty. */
   readonly reason: string;
-  /** Isolations since process start, of every cause. */
+  /** Isolations since the endpoint began, of every cause. */
   readonly nBreak: number;
   /** Failed tries since the last recovery; refusals marked ELIMIT are left out. */
   readonly recentErrors: number;
