@@ -42,6 +42,18 @@ describe.each(EXPRESS)('limit, express $version', ({ express }) => {
     expect((await request(await listen(app)).get('/items/7')).text).toBe('7');
   });
 
+  it('asks isFailure about Express’s own response', async () => {
+    const guard = createGuard({ limit: 1, registry: false });
+    const app = express();
+    app.use(limit(guard, { isFailure: (_req, res) => res.locals.failed === true }));
+    app.get('/', (_req, res) => {
+      res.locals.failed = true;
+      res.send('no');
+    });
+    await request(await listen(app)).get('/');
+    expect(guard.snapshot().outcomes).toMatchObject({ failure: 1 });
+  });
+
   it('sends Retry-After for what a guard in a handler refuses, if nobody else answers', async () => {
     const guard = createGuard({ limit: 1, registry: false });
     guard.tryAcquire();

@@ -3,7 +3,10 @@ import type { Clock, Timers } from '@elimit/core';
 import { functionOf, having, show, systemClock, systemTimers } from '@elimit/core';
 
 /** How and when a slot comes back. Times are in milliseconds, fractions included; `Infinity` turns a rule off. */
-export interface EndingOptions {
+export interface EndingOptions<
+  Req extends IncomingMessage = IncomingMessage,
+  Res extends ServerResponse = ServerResponse,
+> {
   /**
    * A piped answer whose client does not read gives its slot back after this long; at least 1. @default 1000
    */
@@ -22,7 +25,7 @@ export interface EndingOptions {
   /** Event streams and upgrades that may run at once, outside the limiter; one more is cut off, and counts as rejected; at least 0. @default 1000 */
   readonly maxStreams?: number | undefined;
   /** What counts as a failure of ours. @default a status of 500 and above */
-  readonly isFailure?: ((req: IncomingMessage, res: ServerResponse) => boolean) | undefined;
+  readonly isFailure?: ((req: Req, res: Res) => boolean) | undefined;
   /** @default the process's monotonic clock */
   readonly clock?: Clock | undefined;
   /** @default the process's timers, which keep no process alive */

@@ -24,7 +24,7 @@ import {
 export interface LimitOptions<
   Req extends IncomingMessage = IncomingMessage,
   Res extends ServerResponse = ServerResponse,
-> extends EndingOptions {
+> extends EndingOptions<Req, Res> {
   /**
    * The guard's name in snapshots, metrics and events; with `createGuards`, the method's.
    * @default 'app', for `protect` 'server', for `createGuards` on a route its method and template
@@ -126,7 +126,8 @@ export function resolveLimitOptions<Req extends IncomingMessage, Res extends Ser
     timeoutMs,
     dispatch: booleanOf('limit.dispatch', options.dispatch ?? true),
     maxQueued: integerIn('limit.maxQueued', options.maxQueued ?? 1000, 1, 100_000),
-    ending: resolveEndingOptions('limit', options),
+    // asked about the requests of its own adapter only
+    ending: resolveEndingOptions('limit', options as unknown as EndingOptions),
   };
 }
 

@@ -137,6 +137,8 @@ export function parseMaxConcurrency(value: MaxConcurrency): ParsedMaxConcurrency
     }
     if ('type' in value) return parseOptions(value);
     if ('timeoutMs' in value) return parseType('timeout', { ...value });
+    const keys = Object.keys(value).join(', ') || 'nothing';
+    throw new TypeError(`max concurrency has ${keys}, but neither timeoutMs nor type; ${ADVICE}`);
   }
   throw new TypeError(`max concurrency ${show(value)} is no limit; ${ADVICE}`);
 }

@@ -94,8 +94,8 @@ describe('values that are refused, with what would be right', () => {
     [true, TypeError, 'max concurrency true is no limit'],
     [10n, TypeError, 'max concurrency 10n is no limit'],
     [[10], TypeError, 'max concurrency an array of 1 is no limit'],
-    [{}, TypeError, 'max concurrency an object is no limit'],
-    [{ maxConcurrency: 5 }, TypeError, 'max concurrency an object is no limit'],
+    [{}, TypeError, 'max concurrency has nothing, but neither timeoutMs nor type; write'],
+    [{ maxConcurrency: 5 }, TypeError, 'has maxConcurrency, but neither timeoutMs nor type; write'],
     [{ type: 5 }, TypeError, 'limit.type must be the name of a limiter, got 5'],
     [
       { type: 'unlimited', maxConcurrency: 5 },
