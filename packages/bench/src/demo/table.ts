@@ -7,11 +7,15 @@ const HEAD = [
   'in time/s',
   'of capacity',
   'refused/s',
-  'late/s',
+  'in vain/s',
   'p50 ms',
   'p99 ms',
   'limit',
 ] as const;
+
+/** What the columns mean that do not say so themselves. */
+export const LEGEND =
+  'In vain: answered too late, given up or failed. p50, p99: of all answers, late ones too.';
 
 export function headLine(): string {
   return line(HEAD);
@@ -28,18 +32,23 @@ export function rowOf({ workload, protection, rate, load, guard }: PhaseResult):
     `${round((100 * load.inTime) / load.seconds / capacityOf(workload))} %`,
     perSecond(load.refused),
     perSecond(load.late + load.errors),
-    round(load.answers.p50),
-    round(load.answers.p99),
+    ms(load.answers.p50),
+    ms(load.answers.p99),
     guard === undefined ? '–' : `${guard.maxConcurrency}`,
   ]);
 }
 
-const WIDTHS = [8, 17, 10, 10, 12, 10, 8, 8, 8, 6];
+const WIDTHS = [8, 17, 10, 10, 12, 10, 10, 8, 8, 6];
 
 function line(cells: readonly string[]): string {
   return cells
     .map((cell, i) => (i < 2 ? cell.padEnd(WIDTHS[i] ?? 0) : cell.padStart(WIDTHS[i] ?? 0)))
     .join('');
+}
+
+/** 0 if nothing was answered. */
+function ms(value: number): string {
+  return value === 0 ? '–' : round(value);
 }
 
 function round(value: number): string {
