@@ -104,6 +104,7 @@ function outside(name: string, what: string, value: unknown, min: number, max: n
 }
 
 function range(min: number, max: number): string {
+  if (min === Number.MIN_VALUE) return ` above 0 and at most ${max}`;
   const low = min > -Number.MAX_SAFE_INTEGER;
   const high = max < Number.MAX_SAFE_INTEGER;
   if (low && high) return ` from ${min} to ${max}`;

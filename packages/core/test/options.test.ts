@@ -75,6 +75,11 @@ describe('a check', () => {
       message: 'x must be a number of at most 1, got 2',
     },
     {
+      check: () => numberIn('x', 0, Number.MIN_VALUE, 5),
+      error: RangeError,
+      message: 'x must be a number above 0 and at most 5, got 0',
+    },
+    {
       check: () => numberIn('x', -Infinity, -MAX, MAX),
       error: RangeError,
       message: 'x must be a number, got -Infinity',

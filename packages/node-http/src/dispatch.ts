@@ -16,6 +16,7 @@ export interface DispatchOptions {
   readonly priority?: DispatchPriority | undefined;
 }
 
+/** What {@link DispatchOptions} are if nothing is said. */
 export const DISPATCH_DEFAULTS = { dispatch: true, maxQueued: 1000 } as const;
 
 /**

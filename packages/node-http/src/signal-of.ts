@@ -1,5 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { hasBrand } from '@elimit/core';
 import { responseOf } from './ending.js';
+
+const GONE: unique symbol = Symbol.for('@elimit/node-http/ClientGoneError') as never;
 
 const signals = new WeakMap<IncomingMessage, AbortSignal>();
 
@@ -8,8 +11,15 @@ export class ClientGoneError extends Error {
   override readonly name = 'AbortError';
   readonly code = 'ERR_CLIENT_GONE';
 
+  readonly [GONE] = true;
+
   constructor() {
     super('the client has hung up');
+  }
+
+  /** True for a `ClientGoneError` of this or another copy of the package. */
+  static is(value: unknown): value is ClientGoneError {
+    return hasBrand(value, GONE);
   }
 }
 

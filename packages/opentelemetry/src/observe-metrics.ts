@@ -7,6 +7,7 @@ import {
 } from '@elimit/core';
 import { type Meter, metrics, type Observable } from '@opentelemetry/api';
 
+/** What is observed, and with which meter. */
 export interface ObserveOptions {
   /** Where the instruments are made. @default the global meter provider's meter `elimit` */
   readonly meter?: Meter | undefined;

@@ -7,6 +7,7 @@ import {
 import type { Counter, Gauge, Registry } from 'prom-client';
 import * as client from 'prom-client';
 
+/** What is collected, and into which register. */
 export interface CollectOptions {
   /** Where the metrics are registered. @default prom-client's global register */
   readonly register?: Registry | undefined;

@@ -12,6 +12,7 @@ import {
 } from '@elimit/core';
 import { type Access, fromThisMachine, LOCAL_HOSTS } from './access.js';
 
+/** What the status pages show, and to whom. */
 export interface StatusOptions {
   /** Path in front of the pages, where no framework strips it: `/elimit`. Starts with a slash, ends without. @default '' */
   readonly basePath?: string | undefined;
@@ -38,6 +39,7 @@ export type ResolvedStatusOptions = {
   [K in keyof Required<StatusOptions>]: Exclude<StatusOptions[K], undefined>;
 };
 
+/** What {@link StatusOptions} are if nothing is said. */
 export const STATUS_DEFAULTS = {
   basePath: '',
   access: fromThisMachine,

@@ -84,6 +84,7 @@ export interface BreakerNotice {
 
 /** What `on` takes. */
 export type BreakerEventName = 'open' | 'halfOpen' | 'close' | 'reject';
+/** Hears of a breaker's changes and refusals; what it throws is dropped. */
 export type BreakerListener = (notice: BreakerNotice) => void;
 
 /** Every option of both grades; which belong to which, the engine says. */

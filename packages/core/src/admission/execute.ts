@@ -10,7 +10,7 @@ import { PRIORITIES, type Priority } from './priority.js';
 /** What `execute` may be told of one call. */
 export interface ExecuteOptions {
   /**
-   * Time the call may take, in milliseconds, above 0. It is refused if that cannot be held, and rejected with
+   * Time the call may take, in milliseconds, at least 0. It is refused if that cannot be held, and rejected with
    * {@link TimeoutError} once it has passed; the slot returns when the function settles. No bound by default.
    */
   readonly timeoutMs?: number | undefined;

@@ -104,6 +104,7 @@ export interface GuardSettings {
   readonly dryRun?: boolean | undefined;
 }
 
+/** What a guard is made of; `configure` changes the {@link GuardSettings} among it. */
 export interface GuardOptions extends GuardSettings {
   /** Shown in snapshots, events and refusals. Use a route template, never a raw URL. @default 'guard' */
   readonly name?: string | undefined;

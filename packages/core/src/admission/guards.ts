@@ -13,6 +13,7 @@ import type { Entry } from './permit.js';
 /** The name shared by all methods that were not declared, once there are too many. */
 export const OTHER = 'other';
 
+/** What {@link createGuards} makes its guards of; what is not named here holds for each of them. */
 export interface GuardsOptions extends Omit<GuardOptions, 'limit' | 'name'> {
   /** The cap over all methods together. A refusal by it has the reason `server` and teaches no method. @default 'unlimited' */
   readonly serverMaxConcurrency?: MaxConcurrency | undefined;

@@ -1,6 +1,7 @@
 /** Who goes first when not all can: `critical`, then `default`, then `sheddable`. */
 export type Priority = 'critical' | 'default' | 'sheddable';
 
+/** All classes, the one that is refused last first. */
 export const PRIORITIES: readonly Priority[] = ['critical', 'default', 'sheddable'];
 
 /** How often a call of a higher class may still find the limit reached, by the tail below. */

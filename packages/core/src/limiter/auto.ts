@@ -466,7 +466,7 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
       return;
     }
     const target = this.#target();
-    this.#moveTo(this.#pressure < 0.05 ? Math.max(this.#limit, target) : target, nowUs);
+    this.#moveTo(this.#pressure < CALM ? Math.max(this.#limit, target) : target, nowUs);
   }
 
   /** The limit binds and hardly anything waits: more may be in flight. */

@@ -9,6 +9,7 @@ import {
 import type { FlagSnapshot } from '../options.js';
 import type { ConfigurableLimiter } from './limiter.js';
 
+/** Options of `{ type: 'constant' }`. */
 export interface ConstantLimiterOptions {
   /** The most calls in flight, at least 1. */
   readonly maxConcurrency: number;
