@@ -493,7 +493,7 @@ describe('options', () => {
     [{ limit: Number.NaN }, /max concurrency/],
     [{ limit: 'constant' }, /names no number/],
     [{ limit: 'atuo' }, /is no known limiter/],
-    [{ limit: {} }, /is no limit/],
+    [{ limit: {} }, /max concurrency has nothing, but neither timeoutMs nor type/],
     [{ limit: { admits() {} } }, /missing: started\(\), refused\(\), record\(\), maxConcurrency/],
   ])('%j are refused', (options, message) => {
     const registry = createRegistry();
