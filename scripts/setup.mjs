@@ -31,7 +31,7 @@ export function needPackages() {
   if (existsSync(STAMP) && readFileSync(STAMP, 'utf8') === wanted) return;
   const fresh = !existsSync(join(root, 'node_modules'));
   say(
-    `setting up: installing packages (${fresh ? 'a minute or two, once' : 'the lock file has changed'}) …`,
+    `setting up: installing packages (${fresh ? 'a few minutes, once' : 'the lock file has changed'}) …`,
   );
   const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm';
   // dev dependencies are what the tests are made of, whatever NODE_ENV says
