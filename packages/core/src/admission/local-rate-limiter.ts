@@ -56,6 +56,7 @@ export class LocalRateLimiter implements RateLimiter {
   }
 
   get burst(): number {
+    this.#now(); // the start-up may be over
     return this.#law.burst;
   }
 
@@ -127,6 +128,7 @@ export class LocalRateLimiter implements RateLimiter {
   }
 
   setRate(rate: number): void {
+    this.#now();
     const { rate: before, burst } = this.#law;
     // Guava's burst is counted in seconds
     const seconds = this.#options.strict && this.#options.warmUpMs === 0;
@@ -134,7 +136,9 @@ export class LocalRateLimiter implements RateLimiter {
   }
 
   setBurst(burst: number): void {
-    this.#retune(this.#law.rate, burstOf('burst', burst));
+    const tokens = burstOf('burst', burst);
+    this.#forgetStartup();
+    this.#retune(this.#law.rate, tokens);
   }
 
   snapshot(): RateLimiterSnapshot {
@@ -160,7 +164,7 @@ export class LocalRateLimiter implements RateLimiter {
 
   flags(): FlagSnapshot[] {
     const { warmUpMs, coldFactor, startup, strict, maxKeys, revealKeys } = this.#options;
-    const { rate, burst } = this.#law;
+    const { rate, burst } = this;
     const { dryRun } = this.#book;
     return this.#book.flags({
       rate,
@@ -176,12 +180,14 @@ export class LocalRateLimiter implements RateLimiter {
   }
 
   configure(partial: Readonly<Record<string, unknown>>): void {
+    this.#now();
     const change = resolveRateChange(partial, this.#law);
     if (change.storePolicy !== undefined || change.storeTimeoutMs !== undefined) {
       throw new TypeError('rate.configure: this limiter has no store');
     }
     this.#refuseStop(change.rate);
     this.#book.dryRun = change.dryRun ?? this.#book.dryRun;
+    if (partial.burst !== undefined || partial.limit !== undefined) this.#forgetStartup();
     this.#retune(change.rate, change.burst);
     this.#book.configured(partial);
   }
@@ -203,8 +209,13 @@ export class LocalRateLimiter implements RateLimiter {
     return nowUs;
   }
 
-  #endStartup(): void {
+  /** A burst set by hand stands: nothing comes after it by itself. */
+  #forgetStartup(): void {
     this.#startupEndsUs = Number.POSITIVE_INFINITY;
+  }
+
+  #endStartup(): void {
+    this.#forgetStartup();
     this.#retune(this.#law.rate, this.#options.burst);
   }
 

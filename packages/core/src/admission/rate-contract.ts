@@ -39,7 +39,7 @@ export interface AnyRateLimiterBase extends SnapshotSource {
   refund(n?: number, key?: string): void;
   /** Tokens per second from now on; 0 stops. Time until now is paid at the old rate. */
   setRate(rate: number): void;
-  /** The most tokens saved from now on; what is above goes, growing adds nothing. */
+  /** The most tokens saved from now on; what is above goes, growing adds nothing. It ends a `startup`. */
   setBurst(burst: number): void;
   snapshot(): RateLimiterSnapshot;
   flags(): FlagSnapshot[];
