@@ -1,6 +1,7 @@
 import {
   BRPC_CODES,
   BreakerOpenError,
+  ClosedError,
   REJECTION_STATUS,
   RejectedError,
   type RejectionReason,
@@ -62,6 +63,7 @@ describe('an error', () => {
     RejectedError: { is: RejectedError.is, error: rejected(rejection('concurrency')) },
     TimeoutError: { is: TimeoutError.is, error: new TimeoutError('f', 20) },
     BreakerOpenError: { is: BreakerOpenError.is, error: new BreakerOpenError('b', 5) },
+    ClosedError: { is: ClosedError.is, error: new ClosedError('closed') },
   };
 
   it.each(Object.entries(errors))('%s knows its own kind alone', (name, { is }) => {

@@ -12,7 +12,7 @@ import {
   rateOf,
   resolveRateChange,
 } from './rate-options.js';
-import { ClosedError, maxWaitOf, TakeLine, tooLong } from './take-line.js';
+import { closed, maxWaitOf, TakeLine, tooLong } from './take-line.js';
 
 /** The one bucket's line stands under this; keys are strings. */
 type LineKey = string | undefined;
@@ -32,6 +32,7 @@ export class LocalRateLimiter implements RateLimiter {
   readonly #lines = new Map<LineKey, TakeLine>();
   #startupEndsUs: number;
   #hasKeys = false;
+  #closed = false;
 
   constructor(options: ResolvedRateOptions) {
     this.#options = options;
@@ -193,11 +194,9 @@ export class LocalRateLimiter implements RateLimiter {
   }
 
   close(): Promise<void> {
+    this.#closed = true;
     this.#options.registry?.remove(this);
-    for (const line of this.#lines.values()) {
-      line.sleep();
-      while (line.size > 0) line.turnAway(new ClosedError(`rate limiter ${this.name} was closed`));
-    }
+    for (const line of this.#lines.values()) line.close(this.name);
     this.#lines.clear();
     return Promise.resolve();
   }
@@ -268,6 +267,7 @@ export class LocalRateLimiter implements RateLimiter {
       this.#book.refused(key, nowUs);
       return undefined;
     }
+    if (this.#closed) throw closed(this.name);
     const late = (): Error => {
       const atUs = this.#now();
       const leftUs = this.#waitAt(this.#slotOf(key, atUs), n, atUs);

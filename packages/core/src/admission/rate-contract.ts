@@ -33,6 +33,10 @@ export interface AnyRateLimiterBase extends SnapshotSource {
    * Resolves once `n` tokens are taken, in the order of the calls for one key.
    *
    * @throws RangeError if `n` exceeds the burst: it would wait for ever
+   * @throws RejectedError if it would wait, or has waited, longer than `maxWaitMs`
+   * @throws ClosedError if the limiter is closed while it waits, or was before it would; on a store, before it asks
+   * @throws the signal's reason if that aborts before the tokens are taken
+   * @throws TypeError, RangeError for an `n` or options that are none, or out of range
    */
   take(n?: number, options?: TakeOptions): Promise<void>;
   /** Puts `n` back, never above the burst: for a call that turned out not to count. */

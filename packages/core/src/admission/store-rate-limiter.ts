@@ -19,7 +19,7 @@ import {
   resolveRateChange,
   type StorePolicy,
 } from './rate-options.js';
-import { ClosedError, maxWaitOf, TakeLine, tooLong, type Waiter } from './take-line.js';
+import { closed, maxWaitOf, TakeLine, tooLong, type Waiter } from './take-line.js';
 
 /** After a failure the store is tried again after this long, doubling, jittered by a fifth. */
 const FIRST_PROBE_US = 200_000;
@@ -99,14 +99,16 @@ export class StoreRateLimiter implements SharedRateLimiter {
     const { key, signal } = options;
     const maxWaitMs = maxWaitOf(options);
     signal?.throwIfAborted();
+    this.#refuseClosed();
     if (n > this.#quota.burst) throw this.#tooLarge(n);
     const counted = key === undefined ? NO_KEY : keyOf(key);
     let line = this.#lines.get(counted);
     if (line === undefined) {
       const answer = await this.#ask(n, counted);
-      if (signal?.aborted === true) {
+      if (this.#closed || signal?.aborted === true) {
         if (answer.granted) this.refund(n, key); // it left while we asked
-        signal.throwIfAborted();
+        signal?.throwIfAborted();
+        throw closed(this.name);
       }
       if (answer.granted) {
         this.#book.granted++;
@@ -201,10 +203,7 @@ export class StoreRateLimiter implements SharedRateLimiter {
     if (this.#closed) return;
     this.#closed = true;
     this.#options.registry?.remove(this);
-    for (const line of this.#lines.values()) {
-      line.sleep();
-      while (line.size > 0) line.turnAway(new ClosedError(`rate limiter ${this.name} was closed`));
-    }
+    for (const line of this.#lines.values()) line.close(this.name);
     this.#lines.clear();
     await this.#bounded(this.#session.close()).catch(() => undefined); // a dead store has forgotten us anyway
   }
@@ -383,6 +382,10 @@ export class StoreRateLimiter implements SharedRateLimiter {
       line.serve();
     } else this.refund(first.n, key === NO_KEY ? undefined : key); // it left while we asked
     this.#serveLine(key);
+  }
+
+  #refuseClosed(): void {
+    if (this.#closed) throw closed(this.name);
   }
 
   #newLine(key: string): TakeLine {

@@ -1,13 +1,26 @@
-import { type Rejection, rejected } from '../errors.js';
-import { numberIn } from '../options.js';
+import { hasBrand, type Rejection, rejected } from '../errors.js';
+import { having, knownKeys, numberIn } from '../options.js';
 import type { TimerHandle, Timers } from '../timers.js';
 import { onAbort } from './on-abort.js';
 import type { TakeOptions } from './rate-contract.js';
+
+const CLOSED: unique symbol = Symbol.for('@elimit/core/ClosedError') as never;
 
 /** Thrown at those who wait when what they wait for is closed. */
 export class ClosedError extends Error {
   override readonly name = 'ClosedError';
   readonly code = 'ERR_CLOSED';
+  readonly [CLOSED] = true;
+
+  /** True for a `ClosedError` of this or another copy of the package. */
+  static is(value: unknown): value is ClosedError {
+    return hasBrand(value, CLOSED);
+  }
+}
+
+/** The refusal of a `take` that would wait for a rate limiter that is closed. */
+export function closed(name: string): ClosedError {
+  return new ClosedError(`rate limiter ${name} was closed`);
 }
 
 /** One call of `take` that waits for its tokens. */
@@ -104,6 +117,12 @@ export class TakeLine {
     const place = this.#places.values().next().value;
     place?.leave();
     place?.reject(reason);
+  }
+
+  /** None of them will: the limiter of this name is closed. */
+  close(name: string): void {
+    this.sleep();
+    while (this.#places.size > 0) this.turnAway(closed(name));
   }
 
   /** Calls back after `waitMs`, in place of any earlier call; not at all for `Infinity`. */

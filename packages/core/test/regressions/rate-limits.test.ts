@@ -83,3 +83,60 @@ describe('a burst that is set while the start-up’s holds', () => {
     expect(untouched.limiter.burst).toBe(10); // also if nobody has asked since
   });
 });
+
+describe('take and close', () => {
+  it('refuses who would wait for a limiter that is closed', async () => {
+    const { clock, limiter } = local({ rate: 1, burst: 1 });
+    await limiter.close();
+    await limiter.take();
+    expect(await limiter.take().catch(isClosed)).toBe(true);
+    expect(limiter.snapshot().waiting).toBe(0);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it.each([
+    { it: 'refuses', burst: 1, tokens: 0 },
+    { it: 'grants, and gives that back', burst: 2, tokens: 1 },
+  ])('refuses who is asking a store that $it', async ({ burst, tokens }) => {
+    const clock = new VirtualClock();
+    const store = new TestRateStore();
+    const limiter = createRateLimiter({
+      rate: 0,
+      burst,
+      name: 'api',
+      clock,
+      timers: clock,
+      registry: false,
+      store,
+    });
+    await limiter.take();
+    store.health = 'hang';
+    const asking = limiter.take().catch(isClosed);
+    await settle();
+    await limiter.close();
+    store.health = 'up';
+    expect(await asking).toBe(true);
+    expect(store.takes).toBe(2);
+    await clock.advanceMsAsync(10_000);
+    expect(store.takes).toBe(2); // and nobody asks on
+    expect(store.tokens('api', '', clock.nowUs())).toBe(tokens);
+    expect(await limiter.take().catch(isClosed)).toBe(true);
+    expect(store.takes).toBe(2);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it('sets no alarm for a line that has left while the store was asked', async () => {
+    const { clock, limiter } = shared({
+      take: () =>
+        Promise.resolve({ granted: false, remaining: 0, waitUs: 1_000_000, fullInUs: 1e6 }),
+    });
+    const gone = new AbortController();
+    const waiting = limiter.take(1, { signal: gone.signal }).catch(() => 'gone');
+    await settle();
+    clock.advanceMs(1000); // it is asked for, again
+    gone.abort();
+    expect(await waiting).toBe('gone');
+    await settle();
+    expect(clock.pendingTimers).toBe(0);
+  });
+});
