@@ -83,6 +83,7 @@ export class LocalRateLimiter implements RateLimiter {
     if (waitUs === 0) this.#book.granted++;
     return {
       granted,
+      taken: waitUs === 0,
       remaining: Math.max(0, tokens),
       burst: this.#law.burst,
       resetMs: Math.max(0, paidAtUs - nowUs) / 1000,

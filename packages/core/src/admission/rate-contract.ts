@@ -4,6 +4,8 @@ import type { SnapshotSource } from './registry.js';
 /** The answer to one request for tokens, as plain data. */
 export interface RateDecision {
   readonly granted: boolean;
+  /** True if the tokens were taken. A dry run grants what it takes nothing for: such a call has nothing to refund. */
+  readonly taken: boolean;
   /** Tokens left, at least 0, fractions included. */
   readonly remaining: number;
   /** The most that could ever be left. */
@@ -30,7 +32,7 @@ export interface AnyRateLimiterBase extends SnapshotSource {
   readonly rate: number;
   readonly burst: number;
   /**
-   * Resolves once `n` tokens are taken, in the order of the calls for one key.
+   * Resolves once `n` tokens are taken, in the order of the calls for one key; in a dry run at once.
    *
    * @throws RangeError if `n` exceeds the burst: it would wait for ever
    * @throws RejectedError if it would wait, or has waited, longer than `maxWaitMs`
@@ -39,7 +41,7 @@ export interface AnyRateLimiterBase extends SnapshotSource {
    * @throws TypeError, RangeError for an `n` or options that are none, or out of range
    */
   take(n?: number, options?: TakeOptions): Promise<void>;
-  /** Puts `n` back, never above the burst: for a call that turned out not to count. */
+  /** Puts `n` back, never above the burst: for a call that turned out not to count. Only what was taken: see {@link RateDecision.taken}. */
   refund(n?: number, key?: string): void;
   /** Tokens per second from now on; 0 stops. Time until now is paid at the old rate. */
   setRate(rate: number): void;

@@ -289,6 +289,7 @@ export class StoreRateLimiter implements SharedRateLimiter {
     const granted = answer.granted || this.#book.refused(key, this.#clock.nowUs());
     return {
       granted,
+      taken: answer.granted,
       remaining: answer.remaining,
       burst: this.#quota.burst,
       resetMs: answer.fullInUs / 1000,

@@ -40,6 +40,7 @@ describe('a rate limiter', () => {
     const { limiter } = make({ limit: 10, windowMs: 60_000 });
     expect(limiter.check(4, 'a')).toEqual({
       granted: true,
+      taken: true,
       remaining: 6,
       burst: 10,
       resetMs: 24_000, // four at one in six seconds

@@ -140,3 +140,17 @@ describe('take and close', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 });
+
+describe('a dry run', () => {
+  it('says that it took nothing for what it lets through', async () => {
+    const { limiter } = local({ limit: 1, rate: undefined, burst: undefined, dryRun: true });
+    const told = [limiter.check(), limiter.check()];
+    expect(told.map(({ granted, taken }) => [granted, taken])).toEqual([
+      [true, true],
+      [true, false],
+    ]);
+    const refuses = { granted: false, remaining: 0, waitUs: 5, fullInUs: 5 };
+    const { limiter: onStore } = shared({ take: () => refuses }, { dryRun: true });
+    expect(await onStore.check()).toMatchObject({ granted: true, taken: false });
+  });
+});
