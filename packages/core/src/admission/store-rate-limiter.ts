@@ -1,5 +1,7 @@
 import type { Clock } from '../clock.js';
+import { tell } from '../events.js';
 import type { FlagSnapshot, RateLimiterSnapshot } from '../metrics/snapshot.js';
+import { having, show } from '../options.js';
 import { refillUs } from '../rate/law.js';
 import { MemoryStore } from '../rate/memory-store.js';
 import {
@@ -28,6 +30,8 @@ const LAST_PROBE_US = 2_000_000;
 const CLOSED_RETRY_MS = 1000;
 /** The store's key for the one bucket of a limiter without keys. */
 const NO_KEY = '';
+
+const SESSION = ['take', 'refund', 'reset', 'probe', 'close'] as const;
 
 /** Where decisions come from right now. */
 type Mode = 'store' | StorePolicy;
@@ -67,7 +71,8 @@ export class StoreRateLimiter implements SharedRateLimiter {
       new MemoryStore(new TokenBucketLaw(quota.rate, quota.burst), maxKeys, this.#book.seed);
     this.#front = front === undefined ? undefined : inMemory(front);
     this.#local = inMemory(this.#localQuota);
-    this.#session = options.store.open({ name, clock, timers, random });
+    const session = options.store.open({ name, clock, timers, random });
+    this.#session = having('rate.store.open()', session, SESSION);
   }
 
   get name(): string {
@@ -96,8 +101,8 @@ export class StoreRateLimiter implements SharedRateLimiter {
 
   async take(n = 1, options: TakeOptions = {}): Promise<void> {
     costOf(n);
-    const { key, signal } = options;
     const maxWaitMs = maxWaitOf(options);
+    const { key, signal } = options;
     signal?.throwIfAborted();
     this.#refuseClosed();
     if (n > this.#quota.burst) throw this.#tooLarge(n);
@@ -125,7 +130,7 @@ export class StoreRateLimiter implements SharedRateLimiter {
       this.#book.refused(key, this.#clock.nowUs());
       return tooLong(this.name, Math.ceil((n / this.#quota.rate) * 1000));
     };
-    await line.join(n, options, late, () => this.#endLine(counted));
+    await line.join(n, signal, maxWaitMs, late, () => this.#endLine(counted));
   }
 
   refund(n = 1, key?: string): void {
@@ -133,7 +138,7 @@ export class StoreRateLimiter implements SharedRateLimiter {
     const counted = key === undefined ? NO_KEY : keyOf(key);
     const nowUs = this.#clock.nowUs();
     this.#front?.refundAt(this.#front.find(counted, nowUs), n, nowUs);
-    if (this.#mode === 'store') this.#session.refund(counted, n, this.#quota);
+    if (this.#mode === 'store') this.#putBack(counted, n, this.#quota);
     else if (this.#mode === 'local')
       this.#local.refundAt(this.#local.find(counted, nowUs), n, nowUs);
   }
@@ -205,7 +210,7 @@ export class StoreRateLimiter implements SharedRateLimiter {
     this.#options.registry?.remove(this);
     for (const line of this.#lines.values()) line.close(this.name);
     this.#lines.clear();
-    await this.#bounded(this.#session.close()).catch(() => undefined); // a dead store has forgotten us anyway
+    await this.#bounded(this.#call('close')).catch(ignored); // a dead store has forgotten us anyway
   }
 
   // --- one request, from the nearest that can tell
@@ -239,18 +244,29 @@ export class StoreRateLimiter implements SharedRateLimiter {
   #askStore(n: number, key: string): StoreAnswer | Promise<StoreAnswer> {
     const quota = this.#quota;
     try {
-      const answer = this.#session.take(key, n, quota);
-      if (!(answer instanceof Promise)) return answer;
+      const told = this.#session.take(key, n, quota);
+      if (isAnswer(told)) return told;
+      const answer = answerOf(told);
       return this.#bounded(answer).catch((error: unknown) => {
         if (error === TIMED_OUT) {
           // it was decided without the store: what comes late is not used
-          answer.then((told) => told.granted && this.#session.refund(key, n, quota), ignored);
+          answer.then(({ granted }) => granted && this.#putBack(key, n, quota), ignored);
         }
         return this.#withoutStore(error, n, key);
       });
     } catch (error) {
       return this.#withoutStore(error, n, key);
     }
+  }
+
+  /** A session may be anybody's: what it throws at once is a rejection as well. */
+  async #call(method: 'probe' | 'close'): Promise<void> {
+    await this.#session[method]();
+  }
+
+  /** Best effort: a store that cannot take them back fails nobody. */
+  #putBack(key: string, n: number, quota: RateQuota): void {
+    tell(() => this.#session.refund(key, n, quota), undefined);
   }
 
   #withoutStore(error: unknown, n: number, key: string): StoreAnswer {
@@ -310,7 +326,8 @@ export class StoreRateLimiter implements SharedRateLimiter {
   /** Of the processes that were last heard of, each enforces its share. */
   #shareQuota(): void {
     const { rate, burst } = this.#quota;
-    const holders = Math.max(1, this.#session.holders);
+    const told = this.#session.holders;
+    const holders = told > 1 && told < Infinity ? told : 1;
     this.#localQuota = {
       rate: rate / holders,
       burst: Math.max(Math.min(1, burst), burst / holders),
@@ -332,7 +349,7 @@ export class StoreRateLimiter implements SharedRateLimiter {
       if (isUp && !this.#closed) this.#enter('store', 'answered');
       else this.#planProbe(this.#clock.nowUs());
     };
-    this.#bounded(this.#session.probe()).then(
+    this.#bounded(this.#call('probe')).then(
       () => settled(true),
       () => settled(false),
     );
@@ -375,6 +392,8 @@ export class StoreRateLimiter implements SharedRateLimiter {
   async #serve(line: TakeLine, first: Waiter, key: string): Promise<void> {
     const answer = await this.#ask(first.n, key);
     if (!answer.granted) {
+      // all have left meanwhile, or been turned away
+      if (this.#lines.get(key) !== line) return;
       line.wake(answer.waitUs / 1000, () => this.#serveLine(key));
       return;
     }
@@ -429,6 +448,29 @@ function never(burst: number): StoreAnswer {
     waitUs: Number.POSITIVE_INFINITY,
     fullInUs: 0,
   };
+}
+
+/** NaN and text are no numbers of an answer; what is beyond its range is the store's own business. */
+function isAnswer(told: unknown): told is StoreAnswer {
+  const { granted, remaining, waitUs, fullInUs } = (told ?? {}) as StoreAnswer;
+  return (
+    typeof granted === 'boolean' &&
+    typeof waitUs === 'number' &&
+    waitUs >= 0 &&
+    isNumber(remaining) &&
+    isNumber(fullInUs)
+  );
+}
+
+function isNumber(value: unknown): boolean {
+  return typeof value === 'number' && !Number.isNaN(value);
+}
+
+/** What a store promised, of whatever kind its promise is; what is no answer fails like the store. */
+async function answerOf(promised: unknown): Promise<StoreAnswer> {
+  const told = await promised;
+  if (isAnswer(told)) return told;
+  throw new RateStoreError(`the store answered ${show(told)} to take`, 'store');
 }
 
 function ignored(): void {}

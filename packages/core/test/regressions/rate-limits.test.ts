@@ -154,3 +154,76 @@ describe('a dry run', () => {
     expect(await onStore.check()).toMatchObject({ granted: true, taken: false });
   });
 });
+
+describe('a store of somebody else’s', () => {
+  const answer = (partial: object) =>
+    ({ granted: true, remaining: 1, waitUs: 0, fullInUs: 0, ...partial }) as StoreAnswer;
+
+  it.each<{ it: string; take: () => unknown }>([
+    { it: 'nothing', take: () => undefined },
+    { it: 'null, in time', take: () => Promise.resolve(null) },
+    { it: 'an empty object', take: () => ({}) },
+    { it: 'text, in time', take: () => Promise.resolve('yes') },
+    { it: 'a grant of text', take: () => answer({ granted: 'yes' }) },
+    { it: 'a wait of NaN', take: () => Promise.resolve(answer({ waitUs: Number.NaN })) },
+    { it: 'a wait below 0', take: () => answer({ granted: false, waitUs: -1 }) },
+    { it: 'no number of tokens', take: () => answer({ remaining: '1' }) },
+  ])('that answers $it has failed', async ({ take }) => {
+    const { limiter } = shared({ take } as Partial<RateStoreSession>);
+    const granted = [];
+    for (let i = 0; i < 3; i++) granted.push((await limiter.check()).granted);
+    expect(granted).toEqual([true, true, false]); // the policy: counted here
+    expect(limiter.snapshot().mode).toBe('local');
+  });
+
+  it('says in its event what it was answered', async () => {
+    const { limiter, events } = shared({ take: () => 7 as unknown as StoreAnswer });
+    await limiter.check();
+    expect(events).toMatchObject([{ type: 'mode', cause: 'the store answered 7 to take' }]);
+  });
+
+  it('may promise with a promise of another realm', async () => {
+    const Other = runInNewContext('Promise') as PromiseConstructor;
+    const { limiter } = shared({ take: () => Other.resolve(answer({})) });
+    expect(await limiter.check()).toMatchObject({ granted: true, remaining: 1 });
+    expect(limiter.snapshot().mode).toBe('store');
+  });
+
+  it('fails no call by what it throws in refund, probe and close, nor by a share of NaN', async () => {
+    const boom = (): never => {
+      throw new Error('boom');
+    };
+    const { clock, limiter } = shared({ refund: boom, probe: boom, close: boom });
+    limiter.refund();
+    const down = shared({ take: boom, probe: boom, close: boom, holders: Number.NaN });
+    const granted = [];
+    for (let i = 0; i < 3; i++) {
+      granted.push((await down.limiter.check()).granted);
+      down.clock.advanceMs(300); // it is time to ask whether it is up again
+    }
+    expect(granted).toEqual([true, true, false]);
+    await Promise.all([limiter.close(), down.limiter.close()]);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it.each<{ it: string; session: unknown; error: string }>([
+    {
+      it: 'nothing',
+      session: undefined,
+      error: 'rate.store.open() must be an object, got undefined',
+    },
+    {
+      it: 'a promise',
+      session: Promise.resolve(),
+      error: 'rate.store.open().take must be a function, got undefined',
+    },
+    {
+      it: 'half a session',
+      session: { take: () => undefined },
+      error: 'rate.store.open().refund must be a function, got undefined',
+    },
+  ])('that opens $it is refused at construction', ({ session, error }) => {
+    const store = { open: () => session as RateStoreSession };
+    expect(() => createRateLimiter({ rate: 1, registry: false, store })).toThrow(error);
+  });
+});
