@@ -94,8 +94,7 @@ export class MemoryStore {
 
   /** Forgets what a key has taken: its bucket is new. */
   reset(key: string, nowUs: number): void {
-    this.#law.reset(this.#cells, this.find(key, nowUs), nowUs);
-    this.#shadow?.recall(key);
+    this.#law.reset(this.#cells, this.find(key, nowUs), nowUs); // found, its debt is recalled
   }
 
   /** Changes rate and burst for every key: linear in their number, some 10 ns each. */
