@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.js';
 import type { FlagSnapshot, RateLimiterSnapshot } from '../metrics/snapshot.js';
+import { show } from '../options.js';
 import { Bucket } from '../rate/bucket.js';
 import { type BucketLaw, refillUs } from '../rate/law.js';
 import { MemoryStore, type Slot } from '../rate/memory-store.js';
@@ -184,8 +185,10 @@ export class LocalRateLimiter implements RateLimiter {
   configure(partial: Readonly<Record<string, unknown>>): void {
     this.#now();
     const change = resolveRateChange(partial, this.#law);
-    if (change.storePolicy !== undefined || change.storeTimeoutMs !== undefined) {
-      throw new TypeError('rate.configure: this limiter has no store');
+    for (const name of ['storePolicy', 'storeTimeoutMs'] as const) {
+      if (change[name] !== undefined) {
+        throw new TypeError(`rate.${name} needs rate.store, got ${show(change[name])} without one`);
+      }
     }
     this.#refuseStop(change.rate);
     this.#book.dryRun = change.dryRun ?? this.#book.dryRun;
@@ -254,8 +257,8 @@ export class LocalRateLimiter implements RateLimiter {
 
   #take(n: number, options: TakeOptions): Promise<void> | undefined {
     costOf(n);
-    const { key, signal } = options;
     const maxWaitMs = maxWaitOf(options);
+    const { key, signal } = options;
     signal?.throwIfAborted();
     const nowUs = this.#now();
     const waitUs = this.#takeUs(n, key, this.#slotOf(key, nowUs), nowUs);
@@ -281,7 +284,7 @@ export class LocalRateLimiter implements RateLimiter {
     }
     const line = this.#lines.get(key) ?? new TakeLine(this.#options.timers);
     this.#lines.set(key, line);
-    const joined = line.join(n, options, late, () => this.#serveLine(key));
+    const joined = line.join(n, signal, maxWaitMs, late, () => this.#serveLine(key));
     if (line.size === 1) this.#serveLine(key);
     return joined;
   }
@@ -315,7 +318,7 @@ export class LocalRateLimiter implements RateLimiter {
 
   #refuseStop(rate: number): void {
     if (this.#options.strict && rate === 0) {
-      throw new RangeError('rate must be more than 0 with strict: Guava knows no stop');
+      throw new RangeError('rate must be more than 0 with strict, got 0: Guava knows no stop');
     }
   }
 

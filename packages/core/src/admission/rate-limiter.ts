@@ -5,16 +5,26 @@ import { type RateLimiterOptions, resolveRateLimiterOptions } from './rate-optio
 import { StoreRateLimiter } from './store-rate-limiter.js';
 
 /**
- * A token bucket by the clock, for one thing or by key; with `store`, one limit over many processes.
+ * A token bucket on a shared store, for one thing or by key: one limit over many processes.
  *
  * @throws TypeError, RangeError for options that are unknown, out of range or exclude each other
  */
 export function createRateLimiter(
   options: RateLimiterOptions & { readonly store: RateStore },
 ): SharedRateLimiter;
+/**
+ * A token bucket by the clock, in this process, for one thing or by key.
+ *
+ * @throws TypeError, RangeError for options that are unknown, out of range or exclude each other
+ */
 export function createRateLimiter(
   options: RateLimiterOptions & { readonly store?: undefined },
 ): RateLimiter;
+/**
+ * Either, by whether there is a `store`.
+ *
+ * @throws TypeError, RangeError for options that are unknown, out of range or exclude each other
+ */
 export function createRateLimiter(options: RateLimiterOptions): AnyRateLimiter;
 export function createRateLimiter(options: RateLimiterOptions): AnyRateLimiter {
   const resolved = resolveRateLimiterOptions(options);

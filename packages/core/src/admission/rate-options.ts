@@ -3,6 +3,7 @@ import type { OnEvent } from '../events.js';
 import {
   booleanOf,
   functionOf,
+  having,
   integerIn,
   knownKeys,
   numberIn,
@@ -23,19 +24,22 @@ const POLICIES = ['local', 'open', 'closed'] as const;
 
 /** Options of `createRateLimiter`. Either `rate` and `burst`, or `limit` and `windowMs`. */
 export interface RateLimiterOptions {
-  /** Tokens per second, 0 to 1e9. 0 stops the refill until `setRate`. */
+  /** Tokens per second, 1e-12 to 1e9, or 0, which stops the refill until `setRate`. */
   readonly rate?: number | undefined;
   /** The most tokens saved, 0 to 1e12; what a quiet caller may take at once. @default the rate, at least 1 */
   readonly burst?: number | undefined;
-  /** With `windowMs`: the burst; and the rate is `limit` in a window. 0 blocks all. */
+  /** With `windowMs`: the burst; and the rate is `limit` in a window. Whole, 0 to 1e12; 0 blocks all. */
   readonly limit?: number | undefined;
-  /** More than 0, up to 366 days, in milliseconds. @default 60_000 where `limit` is given */
+  /** 0.0001 (a tenth of a microsecond) to 366 days, in milliseconds. @default 60_000 where `limit` is given */
   readonly windowMs?: number | undefined;
-  /** Time from cold to the full rate under full demand, in milliseconds; 0 for none. Up to one day. @default 0 */
+  /** Time from cold to the full rate under full demand, in milliseconds: 0.0001 to one day, or 0 for none. @default 0 */
   readonly warmUpMs?: number | undefined;
   /** What a token costs when cold, in stable prices: 1 to 1000. @default 3 */
   readonly coldFactor?: number | undefined;
-  /** A larger burst for the first `forMs` milliseconds of a fresh process; not with `warmUpMs`. */
+  /**
+   * A larger burst, of at least `burst` and at most 1e12 tokens, for the first `forMs` milliseconds (0.0001 to one day)
+   * of a fresh process; not with `warmUpMs`, `strict` or `store`. A burst that is set meanwhile ends it, and stands.
+   */
   readonly startup?: { readonly burst: number; readonly forMs: number } | undefined;
   /** Guava's smooth limiter to the microsecond, its traps included. @default false */
   readonly strict?: boolean | undefined;
@@ -50,7 +54,7 @@ export interface RateLimiterOptions {
   readonly storePolicy?: StorePolicy | undefined;
   /** How long one check waits for the store, 1 to 60 000 ms. @default 50 */
   readonly storeTimeoutMs?: number | undefined;
-  /** A looser limit of this process alone, asked before the store. Only with `store`. */
+  /** A looser limit of this process alone, asked before the store: `rate` and `burst` as above. Only with `store`. */
   readonly front?: { readonly rate: number; readonly burst: number } | undefined;
   /** Names it in snapshots, events and store keys. @default 'rate' */
   readonly name?: string | undefined;
@@ -58,9 +62,13 @@ export interface RateLimiterOptions {
   readonly dryRun?: boolean | undefined;
   /** Puts keys into events as they are, instead of hashed. @default false */
   readonly revealKeys?: boolean | undefined;
+  /** Hears refusals (at most one event a second), changes of mode and of options, and warnings. */
   readonly onEvent?: OnEvent | undefined;
+  /** Tells the time. For tests. @default the process's monotonic clock */
   readonly clock?: Clock | undefined;
+  /** Wakes those who wait in `take`, and bounds what a store takes. For tests. @default the process's, which keep no process alive */
   readonly timers?: Timers | undefined;
+  /** Seeds the hash of keys, and spreads the questions to a store that is down. For tests. @default `Math.random` */
   readonly random?: Random | undefined;
   /** `false` joins none. @default the process's own */
   readonly registry?: Registry | false | undefined;
@@ -93,6 +101,8 @@ export const RATE_LIMITER_DEFAULTS = {
 
 const MOST_TOKENS = 1e12;
 const MOST_RATE = 1e9;
+/** A token in thirty thousand years. Below, the time for a token is soon no number any more. */
+const LEAST_RATE = 1e-12;
 const DAY_MS = 86_400_000;
 const LONGEST_WINDOW_MS = 366 * DAY_MS;
 /** A tenth of a microsecond: shorter windows are a mistake in the unit. */
@@ -118,9 +128,16 @@ export interface ResolvedRateOptions extends RateQuota {
   readonly registry: Registry | undefined;
 }
 
-/** The value, if it is a rate: 0 to 1e9 tokens per second. */
+/** The value, if it is a rate: 0, or 1e-12 to 1e9 tokens per second. */
 export function rateOf(name: string, value: unknown): number {
-  return numberIn(name, value, 0, MOST_RATE);
+  return zeroOr(name, value, LEAST_RATE, MOST_RATE);
+}
+
+/** The value, if it is 0 or a number from `min` to `max`. */
+function zeroOr(name: string, value: unknown, min: number, max: number): number {
+  const number = numberIn(name, value, 0, max);
+  if (number === 0 || number >= min) return number;
+  throw new RangeError(`${name} must be 0 or a number from ${min} to ${max}, got ${number}`);
 }
 
 /** The value, if it is a burst: 0 to 1e12 tokens. */
@@ -199,10 +216,11 @@ export function lawOf(options: ResolvedRateOptions): BucketLaw {
 export function resolveRateLimiterOptions(options: RateLimiterOptions): ResolvedRateOptions {
   knownKeys('rate', options, RATE_LIMITER_DEFAULTS);
   const d = RATE_LIMITER_DEFAULTS;
+  const { onEvent, registry } = options;
   const quota = resolveQuota(options);
   const resolved: ResolvedRateOptions = {
     ...quota,
-    warmUpMs: numberIn('rate.warmUpMs', options.warmUpMs ?? d.warmUpMs, 0, DAY_MS),
+    warmUpMs: zeroOr('rate.warmUpMs', options.warmUpMs ?? d.warmUpMs, SHORTEST_MS, DAY_MS),
     coldFactor: numberIn('rate.coldFactor', options.coldFactor ?? d.coldFactor, 1, 1000),
     startup: resolveStartup(options, quota),
     strict: booleanOf('rate.strict', options.strict ?? d.strict),
@@ -214,14 +232,19 @@ export function resolveRateLimiterOptions(options: RateLimiterOptions): Resolved
     name: textOf('rate.name', options.name ?? d.name),
     dryRun: booleanOf('rate.dryRun', options.dryRun ?? d.dryRun),
     revealKeys: booleanOf('rate.revealKeys', options.revealKeys ?? d.revealKeys),
-    onEvent: options.onEvent && functionOf('rate.onEvent', options.onEvent),
-    clock: options.clock ?? d.clock,
-    timers: options.timers ?? d.timers,
-    random: options.random ?? d.random,
-    registry: options.registry === false ? undefined : (options.registry ?? processRegistry()),
+    onEvent: onEvent === undefined ? onEvent : functionOf('rate.onEvent', onEvent),
+    clock: having('rate.clock', options.clock ?? d.clock, ['nowUs']),
+    timers: having('rate.timers', options.timers ?? d.timers, ['setTimeout', 'clearTimeout']),
+    random: functionOf('rate.random', options.random ?? d.random),
+    registry:
+      registry === false
+        ? undefined
+        : having('rate.registry', registry ?? processRegistry(), ['add', 'remove', 'sources']),
   };
   if (resolved.strict && quota.rate === 0) {
-    throw new RangeError('rate.rate must be more than 0 with rate.strict: Guava knows no stop');
+    throw new RangeError(
+      'rate.rate must be more than 0 with rate.strict, got 0: Guava knows no stop',
+    );
   }
   if (resolved.strict && resolved.startup !== undefined) {
     throw new TypeError('rate.startup is not known to rate.strict: leave strict out');

@@ -34,13 +34,17 @@ interface Place extends Waiter {
   readonly leave: () => void;
 }
 
-/** The most a `take` waits, in milliseconds; `Infinity` for no end. Anything else throws. */
+const KNOWN = { key: true, signal: true, maxWaitMs: true };
+
+/** The most a `take` waits, in milliseconds; `Infinity` for no end. Options that are none throw. */
 export function maxWaitOf(options: TakeOptions): number {
-  const { maxWaitMs } = options;
+  knownKeys('take', options, KNOWN);
+  const { signal, maxWaitMs } = options;
+  if (signal !== undefined) having('take.signal', signal, ['addEventListener', 'throwIfAborted']);
   if (maxWaitMs === undefined || maxWaitMs === Number.POSITIVE_INFINITY) {
     return Number.POSITIVE_INFINITY;
   }
-  return numberIn('maxWaitMs', maxWaitMs, 0, Number.MAX_SAFE_INTEGER);
+  return numberIn('take.maxWaitMs', maxWaitMs, 0, Number.MAX_SAFE_INTEGER);
 }
 
 /** The refusal of a `take` that would wait too long. */
@@ -77,9 +81,13 @@ export class TakeLine {
   }
 
   /** Waits at the end of the line. `left` is told when a place becomes free by abort or by time. */
-  join(n: number, options: TakeOptions, late: () => Error, left: () => void): Promise<void> {
-    const { signal } = options;
-    const maxWaitMs = maxWaitOf(options);
+  join(
+    n: number,
+    signal: AbortSignal | undefined,
+    maxWaitMs: number,
+    late: () => Error,
+    left: () => void,
+  ): Promise<void> {
     return new Promise<void>((resolve, reject) => {
       let deadline: TimerHandle;
       const leave = (): void => {

@@ -227,3 +227,74 @@ describe('a store of somebody else’s', () => {
     expect(() => createRateLimiter({ rate: 1, registry: false, store })).toThrow(error);
   });
 });
+
+describe('options of a rate limiter', () => {
+  it.each<{ options: Record<string, unknown>; error: string }>([
+    { options: { clock: {} }, error: 'rate.clock.nowUs must be a function, got undefined' },
+    { options: { timers: {} }, error: 'rate.timers.setTimeout must be a function, got undefined' },
+    { options: { timers: 5 }, error: 'rate.timers must be an object, got 5' },
+    { options: { random: 5 }, error: 'rate.random must be a function, got 5' },
+    { options: { registry: {} }, error: 'rate.registry.add must be a function, got undefined' },
+    { options: { registry: 5 }, error: 'rate.registry must be an object, got 5' },
+    { options: { onEvent: 0 }, error: 'rate.onEvent must be a function, got 0' },
+    {
+      options: { rate: 1e-320 },
+      error: 'rate.rate must be 0 or a number from 1e-12 to 1000000000, got 1e-320',
+    },
+    { options: { rate: 9e-13 }, error: 'rate.rate must be 0 or a number from 1e-12' },
+    {
+      options: { warmUpMs: 1e-320 },
+      error: 'rate.warmUpMs must be 0 or a number from 0.0001 to 86400000, got 1e-320',
+    },
+    {
+      options: { rate: 0, strict: true },
+      error: 'rate.rate must be more than 0 with rate.strict, got 0',
+    },
+  ])('are refused by name: $error', ({ options, error }) => {
+    const all = { rate: 1, registry: false, ...options };
+    expect(() => createRateLimiter(all as RateLimiterOptions)).toThrow(error);
+  });
+
+  it('are refused while it runs, too', () => {
+    const { limiter } = local({});
+    expect(() => limiter.setRate(1e-13)).toThrow('rate must be 0 or a number from 1e-12');
+    expect(() => limiter.configure({ storePolicy: 'open' })).toThrow(
+      'rate.storePolicy needs rate.store, got "open" without one',
+    );
+    expect(() => limiter.configure({ storeTimeoutMs: 5 })).toThrow('rate.storeTimeoutMs needs');
+  });
+
+  it.each([
+    {},
+    { warmUpMs: 1e-4 },
+    { warmUpMs: 86_400_000, coldFactor: 1000 },
+    { strict: true },
+    { strict: true, warmUpMs: 1e-4 },
+    { strict: true, warmUpMs: 86_400_000 },
+  ])('may ask for a token in thirty thousand years: %j', (options) => {
+    const { limiter } = local({ rate: 1e-12, burst: 1, ...options });
+    const first = limiter.check();
+    const second = limiter.check();
+    for (const { remaining, resetMs, retryAfterMs } of [first, second]) {
+      expect([remaining, resetMs, retryAfterMs]).not.toContain(Number.NaN);
+    }
+    expect([second.granted, limiter.tokens()]).not.toContain(Number.NaN);
+  });
+
+  it.each<{ options: unknown; error: string }>([
+    { options: { maxWait: 1 }, error: 'take.maxWait is not an option; known: key, signal' },
+    { options: { maxWaitMs: -1 }, error: 'take.maxWaitMs must be a number of at least 0, got -1' },
+    {
+      options: { signal: {} },
+      error: 'take.signal.addEventListener must be a function, got undefined',
+    },
+    { options: 'a key', error: 'take must be an object, got "a key"' },
+    { options: null, error: 'take must be an object, got null' },
+  ])('of take are refused by name, and nothing is taken: $error', async ({ options, error }) => {
+    const { limiter } = local({});
+    await expect(limiter.take(1, options as object)).rejects.toThrow(error);
+    expect(limiter.tokens()).toBe(10);
+    const onStore = shared({});
+    await expect(onStore.limiter.take(1, options as object)).rejects.toThrow(error);
+  });
+});
