@@ -12,6 +12,7 @@ import {
   RATE_LIMITER_DEFAULTS,
   type RateDecision,
   type RateLimiterOptions,
+  show,
   textOf,
 } from '@elimit/core';
 import { RATE_HEADER_DRAFTS, type RateHeaderDraft } from './rate-headers.js';
@@ -52,13 +53,13 @@ export interface RateLimitOptions<Call extends RateCall = [IncomingMessage, Serv
   extends RateLimiterOptions {
   /** A limiter made before, in place of the options of one. */
   readonly limiter?: AnyRateLimiter | undefined;
-  /** What is counted separately. @default the client's address, IPv6 by subnet */
+  /** What is counted separately: a string; anything else is an error of the request. @default the client's address, IPv6 by subnet */
   readonly keyGenerator?: ((...call: Call) => Async<string>) | undefined;
   /** Bits of the IPv6 subnet that counts as one client, 32 to 128; `false` for single addresses. @default 56 */
   readonly ipv6Subnet?: number | false | undefined;
-  /** Tokens that a request costs: at least 0. @default 1 */
+  /** Tokens that a request costs: at least 0; anything else that a function gives is an error of the request. @default 1 */
   readonly cost?: number | ((...call: Call) => Async<number>) | undefined;
-  /** True for requests that go through uncounted. */
+  /** True for requests that go through uncounted; the same `limiter` further on may count them. */
   readonly skip?: ((...call: Call) => Async<boolean>) | undefined;
   /** Answers a refused request in place of the ELIMIT answer. Headers are set already. */
   readonly handler?:
@@ -149,6 +150,10 @@ export function resolveRateLimit<Call extends RateCall>(
   const { requestPropertyName = d.requestPropertyName } = options;
   if (typeof cost !== 'function') numberIn('rateLimit.cost', cost, 0, Number.MAX_SAFE_INTEGER);
   if (typeof message === 'string') textOf('rateLimit.message', message);
+  else if (message !== undefined && typeof message !== 'function' && !isMessage(message)) {
+    const got = show(message);
+    throw new TypeError(`rateLimit.message must be text, an object or a function, got ${got}`);
+  }
   if (identifier !== undefined && typeof identifier !== 'function') {
     textOf('rateLimit.identifier', identifier);
   }
@@ -181,6 +186,12 @@ export function resolveRateLimit<Call extends RateCall>(
     validate: booleanOf('rateLimit.validate', options.validate ?? d.validate),
     onEvent: options.onEvent,
   };
+}
+
+/** True for text and for an object, which is not an array. */
+export function isMessage(value: unknown): value is RateMessage {
+  if (typeof value === 'string') return true;
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function draftOf(value: unknown): RateHeaderDraft | undefined {

@@ -2,10 +2,13 @@ import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import {
   type AnyRateLimiter,
+  numberIn,
   type RateDecision,
   type Rejection,
   retryAfterSeconds,
+  show,
   systemClock,
+  textOf,
 } from '@elimit/core';
 import { arrivalOf } from './arrival.js';
 import { endCalls } from './ending.js';
@@ -18,6 +21,7 @@ import {
 } from './rate-headers.js';
 import { ipKey } from './rate-limit-key.js';
 import {
+  isMessage,
   type RateCall,
   type RateLimitInfo,
   type RateLimitOptions,
@@ -50,6 +54,12 @@ export interface RateVerdict {
 const COUNTED = Symbol('elimit.rateLimits');
 interface Counted {
   [COUNTED]?: object[] | undefined;
+}
+
+function markCounted(req: IncomingMessage & Counted, limiter: object): void {
+  const counted = req[COUNTED];
+  if (counted === undefined) req[COUNTED] = [limiter];
+  else counted.push(limiter);
 }
 
 function giveCounted(req: IncomingMessage & Counted): void {
@@ -127,8 +137,8 @@ export class RequestRateLimit<Call extends RateCall = [IncomingMessage, ServerRe
     ...call: Call
   ): RateVerdict | Promise<RateVerdict> {
     const { skip, keyGenerator, cost } = this.#resolved;
-    if (this.#isCounted(req)) return PASSED;
     if (!this.#met) this.#meet(req);
+    if (skip === undefined && this.#isCounted(req)) return PASSED;
     if (skip === undefined && keyGenerator === undefined && typeof cost === 'number') {
       return this.#count(req, res, call, this.#addressKey(req), cost);
     }
@@ -156,8 +166,17 @@ export class RequestRateLimit<Call extends RateCall = [IncomingMessage, ServerRe
     const { handler, message } = this.#resolved;
     if (handler !== undefined) void settle(() => handler(...call, next, refusal), next);
     else if (typeof message === 'function') {
-      void settle(async () => this.#write(res, refusal, await message(...call)), next);
-    } else this.#write(res, refusal, message);
+      void settle(
+        async () => this.#write(res, refusal, messageGiven(await message(...call))),
+        next,
+      );
+    } else {
+      try {
+        this.#write(res, refusal, message);
+      } catch (error) {
+        next(error); // of an object that is no JSON
+      }
+    }
   }
 
   #write(res: ServerResponse, refusal: RateRefusal, message: RateMessage | undefined): void {
@@ -200,8 +219,10 @@ export class RequestRateLimit<Call extends RateCall = [IncomingMessage, ServerRe
   ): Promise<RateVerdict> {
     const { skip, keyGenerator, cost } = this.#resolved;
     if ((await skip?.(...call)) === true) return PASSED;
-    const key = keyGenerator === undefined ? this.#addressKey(req) : await keyGenerator(...call);
-    const n = typeof cost === 'number' ? cost : await cost(...call);
+    if (this.#isCounted(req)) return PASSED;
+    const key =
+      keyGenerator === undefined ? this.#addressKey(req) : keyGiven(await keyGenerator(...call));
+    const n = typeof cost === 'number' ? cost : costGiven(await cost(...call));
     return this.#count(req, res, call, key, n);
   }
 
@@ -212,7 +233,9 @@ export class RequestRateLimit<Call extends RateCall = [IncomingMessage, ServerRe
     key: string,
     n: number,
   ): RateVerdict | Promise<RateVerdict> {
-    const decision = this.#resolved.limiter.check(n, key);
+    const { limiter } = this.#resolved;
+    const decision = limiter.check(n, key);
+    markCounted(req, limiter);
     if (!(decision instanceof Promise)) return this.#judge(req, res, call, key, n, decision);
     return decision.then((told) => this.#judge(req, res, call, key, n, told));
   }
@@ -247,7 +270,8 @@ export class RequestRateLimit<Call extends RateCall = [IncomingMessage, ServerRe
     if (draft === undefined && !legacyHeaders) return;
     const quota = Math.floor(decision.burst);
     const windowSeconds = limiter.rate > 0 ? Math.ceil(decision.burst / limiter.rate) : 0;
-    const name = typeof identifier === 'function' ? identifier(...call) : identifier;
+    const name =
+      typeof identifier === 'function' ? identifierGiven(identifier(...call)) : identifier;
     const figures: RateFigures = {
       identifier: name ?? defaultIdentifier(quota, windowSeconds),
       quota,
@@ -286,16 +310,7 @@ export class RequestRateLimit<Call extends RateCall = [IncomingMessage, ServerRe
 
   /** A limit that is mounted twice in a request's way counts it once. */
   #isCounted(req: IncomingMessage & Counted): boolean {
-    const { limiter } = this.#resolved;
-    const counted = req[COUNTED];
-    if (counted === undefined) {
-      req[COUNTED] = [limiter];
-      return false;
-    }
-    if (!counted.includes(limiter)) {
-      counted.push(limiter);
-      return false;
-    }
+    if (req[COUNTED]?.includes(this.#resolved.limiter) !== true) return false;
     this.#warnings?.twice();
     return true;
   }
@@ -305,6 +320,29 @@ export class RequestRateLimit<Call extends RateCall = [IncomingMessage, ServerRe
     this.#met = true;
     if (this.#bornUs > arrivalOf(req)) this.#warnings?.madeLate();
   }
+}
+
+// what callbacks give, which untyped code may give as it likes
+
+function keyGiven(key: unknown): string {
+  if (typeof key === 'string') return key;
+  throw new TypeError(`rateLimit.keyGenerator must give a string, got ${show(key)}`);
+}
+
+function costGiven(cost: unknown): number {
+  return numberIn('what rateLimit.cost gives', cost, 0, Number.MAX_SAFE_INTEGER);
+}
+
+/** `undefined` asks for the default, as an option does. */
+function identifierGiven(identifier: unknown): string | undefined {
+  return identifier === undefined
+    ? undefined
+    : textOf('what rateLimit.identifier gives', identifier);
+}
+
+function messageGiven(message: unknown): RateMessage | undefined {
+  if (message === undefined || isMessage(message)) return message;
+  throw new TypeError(`rateLimit.message must give text or an object, got ${show(message)}`);
 }
 
 /** {@link RateLimitInfo}; what is seldom read is worked out when it is. */
