@@ -77,7 +77,7 @@ export interface RateLimitOptions<Call extends RateCall = [IncomingMessage, Serv
   readonly identifier?: string | ((...call: Call) => string) | undefined;
   /** Where the request carries its {@link RateLimitInfo}; `false` for nowhere. @default 'rateLimit' */
   readonly requestPropertyName?: string | false | undefined;
-  /** Requests that succeed are given back once they have. @default false */
+  /** Requests that succeed are given back once they have; not what a dry run let through. @default false */
   readonly skipSuccessfulRequests?: boolean | undefined;
   /** Requests that fail are given back once they have. One whose client left is neither. @default false */
   readonly skipFailedRequests?: boolean | undefined;

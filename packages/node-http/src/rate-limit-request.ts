@@ -257,7 +257,11 @@ export class RequestRateLimit<Call extends RateCall = [IncomingMessage, ServerRe
     }
     if (!res.headersSent) this.#setHeaders(res, call, info, decision);
     if (decision.granted) {
-      if (skipSuccessfulRequests || skipFailedRequests) this.#refundLater(res, call, key, n);
+      // a dry run lets through what it took nothing for; a limiter of somebody else's may not say
+      const { taken = true } = decision as Partial<RateDecision>;
+      if (taken && (skipSuccessfulRequests || skipFailedRequests)) {
+        this.#refundLater(res, call, key, n);
+      }
       return PASSED;
     }
     const retryAfterMs = Math.min(LONGEST_WAIT_MS, Math.max(1, Math.ceil(decision.retryAfterMs)));
@@ -289,13 +293,12 @@ export class RequestRateLimit<Call extends RateCall = [IncomingMessage, ServerRe
     const { skipSuccessfulRequests, skipFailedRequests, requestWasSuccessful, limiter } =
       this.#resolved;
     res.once('finish', () => {
-      let isSuccess: boolean;
       try {
-        isSuccess = requestWasSuccessful?.(...call) ?? res.statusCode < 400;
+        const isSuccess = requestWasSuccessful?.(...call) ?? res.statusCode < 400;
+        if (isSuccess ? skipSuccessfulRequests : skipFailedRequests) limiter.refund(n, key);
       } catch {
-        return; // it stays counted: inside of this event there is nobody to tell
+        // it stays counted: inside of this event there is nobody to tell
       }
-      if (isSuccess ? skipSuccessfulRequests : skipFailedRequests) limiter.refund(n, key);
     });
   }
 
