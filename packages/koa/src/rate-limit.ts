@@ -37,6 +37,7 @@ export function rateLimit(options: KoaRateLimitOptions): RateLimitMiddleware {
   const limited = new RequestRateLimit<[Context]>(alike, {
     addressOf: (req) => contextOf(req).ip,
     trustOf: (req) => trustOf(contextOf(req)),
+    proxySetting: PROXIES,
     stateOf: (req) => contextOf(req).state,
   });
   const { limiter } = limited;
@@ -90,6 +91,12 @@ function keepHeaders(ctx: Context, error: unknown): void {
     // frozen: an error without our headers is better than another error
   }
 }
+
+const PROXIES = {
+  all: 'app.proxy is true and app.maxIpsCount is not set',
+  cure: 'set app.maxIpsCount to the number of your proxies',
+  none: 'app.proxy is off',
+};
 
 function trustOf(ctx: Context): ProxyTrust {
   const { proxy, maxIpsCount } = ctx.app as { proxy?: boolean; maxIpsCount?: number };

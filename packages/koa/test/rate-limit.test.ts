@@ -1,4 +1,4 @@
-import { createGuard } from '@elimit/core';
+import { createGuard, type ElimitEvent } from '@elimit/core';
 import { type SuiteServer, VirtualClock } from '@elimit/testkit';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { Middleware } from 'koa';
@@ -12,8 +12,9 @@ afterEach(async () => {
 });
 
 describe.each(KOA)('rateLimit, koa $version', ({ Koa }) => {
-  async function serve(...middleware: Middleware[]): Promise<string> {
-    const app = new Koa();
+  const serve = (...middleware: Middleware[]) => serveWith({}, ...middleware);
+  async function serveWith(settings: object, ...middleware: Middleware[]): Promise<string> {
+    const app = Object.assign(new Koa(), settings);
     for (const one of middleware) app.use(one);
     const server = await listen(app);
     open.push(server);
@@ -120,6 +121,41 @@ describe.each(KOA)('rateLimit, koa $version', ({ Koa }) => {
     await request(handled).get('/').expect(420, '30000');
     expect((await request(worded).get('/x').expect(429)).body).toMatchObject({ message: 'no /x' });
     await request(failing).get('/').expect(500);
+  });
+
+  it.each([
+    {
+      it: 'believes everybody',
+      settings: { proxy: true },
+      warning:
+        'WARN_TRUST_PROXY: rate limit rate: app.proxy is true and app.maxIpsCount is not set, so a client chooses the address it is counted by: set app.maxIpsCount to the number of your proxies',
+    },
+    {
+      it: 'believes nobody, behind a proxy',
+      settings: {},
+      warning:
+        'WARN_FORWARDED_IGNORED: rate limit rate: requests carry X-Forwarded-For or Forwarded, and app.proxy is off: behind a proxy all clients share its address',
+    },
+    { it: 'knows its proxies', settings: { proxy: true, maxIpsCount: 1 }, warning: undefined },
+  ])('warns by the names of Koa’s settings where it $it', async ({ settings, warning }) => {
+    const told: string[] = [];
+    const onEvent = (event: ElimitEvent) => {
+      if (event.type === 'warning') told.push(`${event.code}: ${event.message}`);
+    };
+    const url = await serveWith(settings, rateLimit({ ...twoAMinute(), onEvent }), ok);
+    for (let i = 0; i < 2; i++) {
+      await request(url).get('/').set('x-forwarded-for', '1.2.3.4').expect(200);
+    }
+    expect(told).toEqual(warning === undefined ? [] : [warning]);
+  });
+
+  it.each<{ options: unknown; error: string }>([
+    { options: undefined, error: 'rateLimit must be an object, got undefined' },
+    { options: null, error: 'rateLimit must be an object, got null' },
+    { options: { limiter: null }, error: 'rateLimit.limiter must be an object, got null' },
+    { options: { limit: 1, handler: 5 }, error: 'rateLimit.handler must be a function, got 5' },
+  ])('refuses at construction: $error', ({ options, error }) => {
+    expect(() => rateLimit(options as { limit: number })).toThrow(error);
   });
 
   it('is ignored by the limit in front of it', async () => {

@@ -27,7 +27,7 @@ export type {
   RateRefusal,
 } from './rate-limit-options.js';
 export { type RateLimitAdapter, type RateVerdict, RequestRateLimit } from './rate-limit-request.js';
-export type { ProxyTrust } from './rate-limit-warnings.js';
+export type { ProxySetting, ProxyTrust } from './rate-limit-warnings.js';
 export { giveEarly, type KeyGiver } from './request-keys.js';
 export { ClientGoneError, signalOf } from './signal-of.js';
 export { timeLeftOf } from './time-left.js';

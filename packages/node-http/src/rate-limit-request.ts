@@ -30,7 +30,12 @@ import {
   type ResolvedRateLimit,
   resolveRateLimit,
 } from './rate-limit-options.js';
-import { type ProxyTrust, RateWarnings } from './rate-limit-warnings.js';
+import {
+  EXPRESS_PROXIES,
+  type ProxySetting,
+  type ProxyTrust,
+  RateWarnings,
+} from './rate-limit-warnings.js';
 import { giveEarly, type KeyGiver } from './request-keys.js';
 import { writeRejection } from './write-rejection.js';
 
@@ -40,6 +45,8 @@ export interface RateLimitAdapter {
   addressOf(req: IncomingMessage): string | undefined;
   /** Whose forwarding headers the framework believes. @default those of nobody */
   trustOf?(req: IncomingMessage): ProxyTrust;
+  /** How the framework calls its setting for proxies; for warnings. @default Express's */
+  readonly proxySetting?: ProxySetting;
   /** Where the request carries its {@link RateLimitInfo}. @default the Node request itself */
   stateOf?(req: IncomingMessage): object;
 }
@@ -112,7 +119,8 @@ export class RequestRateLimit<Call extends RateCall = [IncomingMessage, ServerRe
     if (requestPropertyName !== undefined && adapter.stateOf === undefined) {
       giveEarly(infoGiver(requestPropertyName));
     }
-    this.#warnings = validate ? new RateWarnings(limiter.name, onEvent) : undefined;
+    const { proxySetting = EXPRESS_PROXIES } = adapter;
+    this.#warnings = validate ? new RateWarnings(limiter.name, onEvent, proxySetting) : undefined;
   }
 
   get limiter(): AnyRateLimiter {

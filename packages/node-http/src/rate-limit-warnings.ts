@@ -4,6 +4,22 @@ import { type OnEvent, tell } from '@elimit/core';
 /** Whose forwarding headers a framework believes: everybody's, nobody's, or those of proxies it was told of. */
 export type ProxyTrust = 'all' | 'none' | 'some';
 
+/** How a framework calls its setting for proxies, in words that fit into a sentence. */
+export interface ProxySetting {
+  /** What is set where everybody is believed. */
+  readonly all: string;
+  /** What to do about that. */
+  readonly cure: string;
+  /** What is set where nobody is. */
+  readonly none: string;
+}
+
+export const EXPRESS_PROXIES: ProxySetting = {
+  all: "'trust proxy' is true",
+  cure: 'name your proxies, or their number',
+  none: "'trust proxy' is off",
+};
+
 /** Limits made while a request was waiting for them already, before one is called made per request. */
 const MADE_LATE = 3;
 const madeLate = new Map<string, number>();
@@ -14,12 +30,14 @@ const LOOKS = 10_000;
 export class RateWarnings {
   readonly #name: string;
   readonly #onEvent: OnEvent | undefined;
+  readonly #proxies: ProxySetting;
   readonly #told = new Set<string>();
   #looks = 0;
 
-  constructor(name: string, onEvent: OnEvent | undefined) {
+  constructor(name: string, onEvent: OnEvent | undefined, proxies: ProxySetting) {
     this.#name = name;
     this.#onEvent = onEvent;
+    this.#proxies = proxies;
   }
 
   /** False once there is nothing more to be looked for. */
@@ -39,15 +57,16 @@ export class RateWarnings {
     if (trust === 'some') return;
     const isForwarded = headers['x-forwarded-for'] !== undefined || headers.forwarded !== undefined;
     if (!isForwarded) return;
+    const { all, cure, none } = this.#proxies;
     if (trust === 'all') {
       this.#tell(
         'WARN_TRUST_PROXY',
-        "'trust proxy' is true, so a client chooses the address it is counted by: name your proxies, or their number",
+        `${all}, so a client chooses the address it is counted by: ${cure}`,
       );
     } else {
       this.#tell(
         'WARN_FORWARDED_IGNORED',
-        "requests carry X-Forwarded-For or Forwarded, and 'trust proxy' is off: behind a proxy all clients share its address",
+        `requests carry X-Forwarded-For or Forwarded, and ${none}: behind a proxy all clients share its address`,
       );
     }
   }
