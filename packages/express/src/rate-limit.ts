@@ -26,7 +26,8 @@ export function rateLimit(
   options: RateLimitOptions<[req: Request, res: Response]>,
 ): RateLimitHandler {
   const limited = new RequestRateLimit<[Request, Response]>(options, {
-    addressOf: (req) => (req as Request).ip,
+    // a router without an app makes no Express request
+    addressOf: (req) => (req as Request).ip ?? req.socket.remoteAddress,
     trustOf: (req) => trustOf(req as Request),
   });
   giveExpressKeysEarly();
@@ -42,7 +43,8 @@ export function rateLimit(
 }
 
 function trustOf(req: Request): ProxyTrust {
-  const setting: unknown = req.app.get('trust proxy');
+  const { app } = req as { readonly app?: Request['app'] };
+  const setting: unknown = app?.get('trust proxy');
   if (setting === true) return 'all';
   return setting === false || setting === undefined ? 'none' : 'some';
 }
