@@ -12,6 +12,7 @@ export {
   type RateLimiter,
   RejectedError,
   type Rejection,
+  type SharedRateLimiter,
 } from '@elimit/core';
 export {
   ClientGoneError,
