@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import {
   booleanOf,
+  functionOf,
   knownKeys,
   numberIn,
   type RateStore,
@@ -61,6 +62,7 @@ interface ResolvedOptions {
 function resolveRedisStoreOptions(options: RedisStoreOptions): ResolvedOptions {
   knownKeys('redisStore', options, REDIS_STORE_DEFAULTS);
   const d = REDIS_STORE_DEFAULTS;
+  const { nowUs } = options;
   const prefix = textOf('redisStore.prefix', options.prefix ?? d.prefix);
   if (/[{}]/.test(prefix)) {
     throw new RangeError(
@@ -71,6 +73,6 @@ function resolveRedisStoreOptions(options: RedisStoreOptions): ResolvedOptions {
     prefix,
     lease: booleanOf('redisStore.lease', options.lease ?? d.lease),
     leaseMs: numberIn('redisStore.leaseMs', options.leaseMs ?? d.leaseMs, 100, 60_000),
-    nowUs: options.nowUs,
+    nowUs: nowUs === undefined ? nowUs : functionOf('redisStore.nowUs', nowUs),
   };
 }

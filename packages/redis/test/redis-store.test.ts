@@ -224,6 +224,11 @@ describeRedis('the Redis store', () => {
       build: () => redisStore(io, { leaseMs: 1 }),
       error: 'from 100 to 60000',
     },
+    {
+      it: 'a time that is no function',
+      build: () => redisStore(io, { nowUs: 5 as never }),
+      error: 'redisStore.nowUs must be a function, got 5',
+    },
   ])('refuses $it', ({ build, error }) => {
     expect(build).toThrow(error);
   });
