@@ -382,7 +382,7 @@ describe.each(EXPRESS)('rateLimit on Express $version', ({ express }) => {
   });
 
   it.each<{ it: string; options: unknown; error: string }>([
-    { it: 'no limit at all', options: {}, error: 'rate.rate is missing' },
+    { it: 'no limit at all', options: {}, error: 'rateLimit.rate is missing: give rate' },
     {
       it: 'an unknown option',
       options: { limit: 1, limits: 2 },
@@ -410,6 +410,27 @@ describe.each(EXPRESS)('rateLimit on Express $version', ({ express }) => {
       error: 'belongs to the limiter',
     },
     { it: 'nothing', options: undefined, error: 'rateLimit must be an object' },
+    { it: 'null', options: null, error: 'rateLimit must be an object, got null' },
+    {
+      it: 'a rate and a limit, by the names they were given',
+      options: { rate: 1, limit: 1 },
+      error: 'rateLimit.limit and rateLimit.rate exclude each other',
+    },
+    {
+      it: 'null for a limiter',
+      options: { limiter: null },
+      error: 'rateLimit.limiter must be an object, got null',
+    },
+    {
+      it: 'half a limiter',
+      options: { limiter: { check: () => undefined } },
+      error: 'rateLimit.limiter.refund must be a function, got undefined',
+    },
+    ...[5, null, true, [1]].map((message) => ({
+      it: `a message of ${JSON.stringify(message)}`,
+      options: { limit: 1, message },
+      error: 'rateLimit.message must be text, an object or a function, got ',
+    })),
   ])('refuses $it at construction', ({ options, error }) => {
     expect(() => rateLimit(options as Options)).toThrow(error);
   });

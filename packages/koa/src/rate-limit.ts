@@ -1,4 +1,4 @@
-import { functionOf } from '@elimit/core';
+import { functionOf, objectOf } from '@elimit/core';
 import {
   type ProxyTrust,
   type RateLimitOptions,
@@ -32,7 +32,7 @@ export interface RateLimitMiddleware extends Middleware {
  * @throws TypeError or RangeError that names the option, its range and the value
  */
 export function rateLimit(options: KoaRateLimitOptions): RateLimitMiddleware {
-  const { handler, ...alike } = options;
+  const { handler, ...alike } = objectOf('rateLimit', options);
   if (handler !== undefined) functionOf('rateLimit.handler', handler);
   const limited = new RequestRateLimit<[Context]>(alike, {
     addressOf: (req) => contextOf(req).ip,

@@ -204,15 +204,30 @@ function limiterOf(
   ready: AnyRateLimiter | undefined,
   rest: Record<string, unknown>,
 ): AnyRateLimiter {
-  if (ready === undefined) return createRateLimiter(rest as unknown as RateLimiterOptions);
+  if (ready === undefined) return newLimiter(rest);
   const { onEvent, ...others } = rest;
   const [name] = Object.keys(others);
   if (name !== undefined) {
     throw new TypeError(`rateLimit.${name} belongs to the limiter: give it to createRateLimiter`);
   }
   if (onEvent !== undefined) functionOf('rateLimit.onEvent', onEvent);
-  functionOf('rateLimit.limiter.check', (ready as { check?: unknown }).check);
+  objectOf('rateLimit.limiter', ready);
+  for (const method of ['check', 'refund', 'reset', 'close'] as const) {
+    functionOf<unknown>(`rateLimit.limiter.${method}`, ready[method]);
+  }
   return ready;
+}
+
+/** Complaints name the options as they were written here. */
+function newLimiter(options: RateLimiterOptions): AnyRateLimiter {
+  try {
+    return createRateLimiter(options);
+  } catch (error) {
+    if (error instanceof Error && error.message.startsWith('rate.')) {
+      error.message = error.message.replace(/\brate\.(?=\w)/g, 'rateLimit.');
+    }
+    throw error;
+  }
 }
 
 /** Names that users of other packages will try. */
