@@ -10,7 +10,7 @@ import { contextOf, noteContext } from './context-of.js';
 
 /** The options of `rateLimit`: as in all adapters; callbacks get Koa's context. */
 export interface KoaRateLimitOptions extends Omit<RateLimitOptions<[ctx: Context]>, 'handler'> {
-  /** Answers a refused request in place of the ELIMIT answer. Headers are set already. */
+  /** Answers a refused request in place of the ELIMIT answer. Headers are set already. `limit`'s gets its rejection before `next`. */
   readonly handler?: ((ctx: Context, next: Next, refusal: RateRefusal) => unknown) | undefined;
 }
 

@@ -61,7 +61,7 @@ export interface RateLimitOptions<Call extends RateCall = [IncomingMessage, Serv
   readonly cost?: number | ((...call: Call) => Async<number>) | undefined;
   /** True for requests that go through uncounted; the same `limiter` further on may count them. */
   readonly skip?: ((...call: Call) => Async<boolean>) | undefined;
-  /** Answers a refused request in place of the ELIMIT answer. Headers are set already. */
+  /** Answers a refused request in place of the ELIMIT answer. Headers are set already. `limit`'s gets its rejection before `next`. */
   readonly handler?:
     | ((...args: [...Call, next: (error?: unknown) => void, refusal: RateRefusal]) => unknown)
     | undefined;
