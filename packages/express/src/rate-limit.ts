@@ -4,10 +4,11 @@ import {
   type RateLimitOptions,
   RequestRateLimit,
 } from '@elimit/node-http';
-import type { Request, RequestHandler, Response } from 'express';
+import type { Request, Response } from 'express';
+import type { Middleware } from './middleware.js';
 
 /** Middleware that also lets its limiter be reached. */
-export interface RateLimitHandler extends RequestHandler {
+export interface RateLimitHandler extends Middleware {
   /** Makes a key's bucket new. */
   resetKey(key: string): void | Promise<void>;
   /** The key that an address is counted by. */
@@ -32,8 +33,8 @@ export function rateLimit(
   });
   giveExpressKeysEarly();
   const { limiter } = limited;
-  const middleware: RequestHandler = function rateLimitRequests(req, res, next) {
-    limited.handle(req, res, next, req, res);
+  const middleware: Middleware = function rateLimitRequests(req, res, next) {
+    limited.handle(req, res, next, req as Request, res as Response);
   };
   return Object.assign(middleware, {
     resetKey: (key: string) => limiter.reset(key),

@@ -163,7 +163,8 @@ describe.each(EXPRESS)('rateLimit on Express $version', ({ express }) => {
     const { rateLimit: info } = (await (await get()).json()) as {
       rateLimit: Record<string, unknown>;
     };
-    expect(info).toMatchObject({ limit: 3, remaining: 2, key: '127.0.0.1' });
+    expect(info).toMatchObject({ limit: 3, used: 1, remaining: 2, key: '127.0.0.1' });
+    expect(Date.parse(info.resetTime as string)).toBeGreaterThan(0);
     const none = await make({ limit: 3, requestPropertyName: false });
     expect(await (await none.get()).json()).toEqual({ rateLimit: null });
   });

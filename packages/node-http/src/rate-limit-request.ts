@@ -256,14 +256,14 @@ export class RequestRateLimit<Call extends RateCall = [IncomingMessage, ServerRe
     n: number,
     decision: RateDecision,
   ): RateVerdict {
-    const info = new Info(decision, key);
+    const counts = countsOf(decision, key);
     const { requestPropertyName, statusCode, skipSuccessfulRequests, skipFailedRequests } =
       this.#resolved;
     if (requestPropertyName !== undefined) {
       const state = this.#adapter.stateOf?.(req) ?? req;
-      (state as Record<string, unknown>)[requestPropertyName] = info;
+      (state as Record<string, unknown>)[requestPropertyName] = infoOf(counts, decision);
     }
-    if (!res.headersSent) this.#setHeaders(res, call, info, decision);
+    if (!res.headersSent) this.#setHeaders(res, call, counts, decision);
     if (decision.granted) {
       // a dry run lets through what it took nothing for; a limiter of somebody else's may not say
       const { taken = true } = decision as Partial<RateDecision>;
@@ -274,10 +274,11 @@ export class RequestRateLimit<Call extends RateCall = [IncomingMessage, ServerRe
     }
     const retryAfterMs = Math.min(LONGEST_WAIT_MS, Math.max(1, Math.ceil(decision.retryAfterMs)));
     if (!res.headersSent) res.setHeader('Retry-After', retryAfterSeconds(retryAfterMs));
+    const info = infoOf(counts, decision);
     return { granted: false, refusal: { statusCode, retryAfterMs, info, decision } };
   }
 
-  #setHeaders(res: ServerResponse, call: Call, info: Info, decision: RateDecision): void {
+  #setHeaders(res: ServerResponse, call: Call, counts: Counts, decision: RateDecision): void {
     const { draft, legacyHeaders, identifier, limiter } = this.#resolved;
     if (draft === undefined && !legacyHeaders) return;
     const quota = Math.floor(decision.burst);
@@ -288,9 +289,9 @@ export class RequestRateLimit<Call extends RateCall = [IncomingMessage, ServerRe
       identifier: name ?? defaultIdentifier(quota, windowSeconds),
       quota,
       windowSeconds,
-      remaining: info.remaining,
+      remaining: counts.remaining,
       resetSeconds: Math.min(LONGEST_WAIT_MS / 1000, Math.ceil(decision.resetMs / 1000)),
-      partition: draft === 'draft-8' ? partitionOf(info.key) : '',
+      partition: draft === 'draft-8' ? partitionOf(counts.key) : '',
     };
     if (draft !== undefined) setRateHeaders(res, draft, figures);
     if (legacyHeaders) setLegacyRateHeaders(res, figures, Date.now());
@@ -333,6 +334,9 @@ export class RequestRateLimit<Call extends RateCall = [IncomingMessage, ServerRe
   }
 }
 
+/** What headers need; the date is made for those who ask. */
+type Counts = Omit<RateLimitInfo, 'resetTime'>;
+
 // what callbacks give, which untyped code may give as it likes
 
 function keyGiven(key: unknown): string {
@@ -356,30 +360,15 @@ function messageGiven(message: unknown): RateMessage | undefined {
   throw new TypeError(`rateLimit.message must give text or an object, got ${show(message)}`);
 }
 
-/** {@link RateLimitInfo}; what is seldom read is worked out when it is. */
-class Info implements RateLimitInfo {
-  readonly #resetMs: number;
-  readonly #wallMs = Date.now();
-  readonly limit: number;
-  readonly remaining: number;
+function countsOf(decision: RateDecision, key: string): Counts {
+  const limit = Math.floor(decision.burst);
+  // a hair's breadth is what sums of fractions leave out
+  const remaining = Math.floor(decision.remaining + 1e-9);
+  return { limit, used: limit - remaining, remaining, key };
+}
 
-  constructor(
-    decision: RateDecision,
-    readonly key: string,
-  ) {
-    this.limit = Math.floor(decision.burst);
-    // a hair's breadth is what sums of fractions leave out
-    this.remaining = Math.floor(decision.remaining + 1e-9);
-    this.#resetMs = decision.resetMs;
-  }
-
-  get used(): number {
-    return this.limit - this.remaining;
-  }
-
-  get resetTime(): Date {
-    return new Date(this.#wallMs + Math.min(this.#resetMs, LONGEST_WAIT_MS));
-  }
+function infoOf(counts: Counts, { resetMs }: RateDecision): RateLimitInfo {
+  return { ...counts, resetTime: new Date(Date.now() + Math.min(resetMs, LONGEST_WAIT_MS)) };
 }
 
 /** A callback may be async: what it throws or rejects with is the framework's. */

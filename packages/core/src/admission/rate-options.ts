@@ -56,7 +56,7 @@ export interface RateLimiterOptions {
   readonly storeTimeoutMs?: number | undefined;
   /** A looser limit of this process alone, asked before the store: `rate` and `burst` as above. Only with `store`. */
   readonly front?: { readonly rate: number; readonly burst: number } | undefined;
-  /** Names it in snapshots, events and store keys. @default 'rate' */
+  /** Names it in snapshots, events and store keys; a must with `store`, where limits of one name share their tokens. @default 'rate' */
   readonly name?: string | undefined;
   /** Decides and counts, and lets everything through. @default false */
   readonly dryRun?: boolean | undefined;
@@ -249,7 +249,14 @@ export function resolveRateLimiterOptions(options: RateLimiterOptions): Resolved
   if (resolved.strict && resolved.startup !== undefined) {
     throw new TypeError('rate.startup is not known to rate.strict: leave strict out');
   }
-  if (resolved.store !== undefined) refuseWithStore(resolved);
+  if (resolved.store !== undefined) {
+    refuseWithStore(resolved);
+    if (options.name === undefined) {
+      throw new TypeError(
+        "rate.name must be given with rate.store, got undefined: there, limits of one name share their keys' tokens",
+      );
+    }
+  }
   return resolved;
 }
 

@@ -5,7 +5,7 @@ import {
   type RateLimiterOptions,
   RejectedError,
 } from '@elimit/core';
-import { VirtualClock } from '@elimit/testkit';
+import { TestRateStore, VirtualClock } from '@elimit/testkit';
 import { describe, expect, it } from '@jest/globals';
 
 function make(options: RateLimiterOptions & { store?: undefined }) {
@@ -122,6 +122,11 @@ describe('a rate limiter', () => {
       it: 'a front without a store',
       options: { rate: 1, front: { rate: 1, burst: 1 } },
       error: 'needs rate.store',
+    },
+    {
+      it: 'a store without a name: two such limits would share their tokens there',
+      options: { rate: 1, store: new TestRateStore() },
+      error: 'rate.name must be given with rate.store, got undefined',
     },
     { it: 'a store that is none', options: { rate: 1, store: {} }, error: 'must be a RateStore' },
     { it: 'NaN for a warm-up', options: { rate: 1, warmUpMs: Number.NaN }, error: 'rate.warmUpMs' },
