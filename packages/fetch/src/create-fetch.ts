@@ -40,9 +40,10 @@ async function call(channel: Channel, request: FetchRequest): Promise<Response> 
 }
 
 /** The signal given to undici is the caller's, so that it ends the body, too; the dispatcher ends the try. */
-function trySend(attempt: Attempt, { path, init }: FetchRequest): Promise<Response> {
+function trySend(attempt: Attempt, { path, init, rules }: FetchRequest): Promise<Response> {
   const dispatcher = new TryDispatcher(attempt);
-  const url = new URL(path, attempt.endpoint.url);
+  // put together as text: as a relative URL, a path that begins with two slashes would name a host
+  const url = rules.origin === undefined ? attempt.endpoint.url.origin + path : path;
   return undiciFetch(url, {
     ...init,
     dispatcher,

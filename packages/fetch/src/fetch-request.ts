@@ -20,7 +20,7 @@ export interface FetchInit extends RequestInit {
 
 /** A call, read once for all its tries. */
 export interface FetchRequest {
-  /** An absolute URL, or path and query for a call to the nodes. */
+  /** An absolute URL, or path and query, from the slash on, for a call to the nodes. */
   readonly path: string;
   readonly init: RequestInit;
   readonly rules: Pick<
@@ -37,16 +37,17 @@ export interface FetchRequest {
 }
 
 /**
- * @throws TypeError for a URL that is neither absolute nor, on a channel with nodes, a path
+ * @throws TypeError for a URL that is neither absolute nor, on a channel with nodes, a path; and for a second
+ * argument that is no object
  */
 export function readRequest(
   channel: Channel,
   input: string | URL | Request,
-  given: FetchInit = {},
+  given?: FetchInit | null,
 ): FetchRequest {
-  const { resend, breaker, maxRetries, timeoutMs, carriedTimeoutMs, ...rest } = given;
+  const { resend, breaker, maxRetries, timeoutMs, carriedTimeoutMs, ...rest } = definedOf(given);
   const { url, init } = isRequest(input)
-    ? { url: input.url, init: { ...initOf(input), ...rest } }
+    ? { url: input.url, init: merged(initOf(input), rest) }
     : { url: String(input), init: rest };
   const { path, origin } = targetOf(channel, url);
   const { body } = init;
@@ -54,7 +55,7 @@ export function readRequest(
     path,
     init: body instanceof FormData ? { ...init, body: undiciForm(body) } : init,
     rules: {
-      method: init.method ?? 'GET',
+      method: String(init.method ?? 'GET'), // as fetch reads it
       replayable: !isReadOnce(body),
       origin,
       resend,
@@ -66,18 +67,37 @@ export function readRequest(
   };
 }
 
+/** What is said: `undefined` says nothing, and neither does `null` in place of it all. */
+function definedOf(given: FetchInit | null | undefined): FetchInit {
+  if (given === undefined || given === null) return {};
+  if (typeof given !== 'object' && typeof given !== 'function') {
+    throw new TypeError(`fetch failed: its second argument must be an object, got ${given}`);
+  }
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+}
+
+/** As fetch merges them: `body: null` does not take a Request's body away. */
+function merged(own: RequestInit, { body, ...rest }: RequestInit): RequestInit {
+  return { ...own, ...rest, ...(body !== null && body !== undefined && { body }) };
+}
+
+/** Stands for the node where a relative URL is read; no host has this name. */
+const ANY_NODE = 'http://node.invalid';
+
 function targetOf(channel: Channel, url: string): { path: string; origin: string | undefined } {
   if (URL.canParse(url)) {
     const { href, origin, protocol } = new URL(url);
     if (protocol === 'http:' || protocol === 'https:') return { path: href, origin };
     throw new TypeError(`fetch failed: ${protocol} is not a protocol for channel ${channel.name}`);
   }
-  if (!channel.hasNodes || url.startsWith('//')) {
+  // read as `fetch` reads it, to whom `\\` is `/` and a tab is nothing: `/\t/host` names a host, too
+  const read = URL.canParse(url, ANY_NODE) ? new URL(url, ANY_NODE) : undefined;
+  if (!channel.hasNodes || read?.origin !== ANY_NODE) {
     throw new TypeError(
       `Failed to parse URL from ${url}: ${channel.hasNodes ? 'give a path or a whole URL' : `channel ${channel.name} has no nodes for it`}`,
     );
   }
-  return { path: url.startsWith('/') || url.startsWith('?') ? url : `/${url}`, origin: undefined };
+  return { path: read.pathname + read.search, origin: undefined };
 }
 
 /** A Request of any implementation: the global one is not the `undici` package's. */
