@@ -6,7 +6,8 @@ import axios, {
   type InternalAxiosRequestConfig,
   isAxiosError,
 } from 'axios';
-import { callerOf } from './caller.js';
+import { isReadOnce, isStream, onBrokenAnswer, onUploadError } from './bodies.js';
+import { callerOf, isCancelled } from './caller.js';
 import { BrokenAnswer, brokeOff, errorFor } from './errors.js';
 import { checkBaseUrl, type Target, targetOf } from './target.js';
 import { configOfTry } from './try-config.js';
@@ -76,22 +77,23 @@ async function trySend(
   target: Target,
 ): Promise<AxiosResponse> {
   const { config: own, unlink } = configOfTry(attempt, config, target);
+  const forget = onUploadError(config, () => attempt.callersFault());
   let isStreaming = false;
   try {
     const response = await send(own);
     const { data } = response as { data: unknown };
     if (isStream(data)) {
       isStreaming = true;
-      data.once('close', () => {
-        unlink();
-        // a listener for 'error' would hide the error from a caller who has none
-        if (data.errored) attempt.brokeOff(data.errored);
+      data.once('close', unlink);
+      onBrokenAnswer(response, data, (error) => {
+        if (!isCancelled(own)) attempt.brokeOff(error);
       });
     }
     return response;
   } catch (error) {
     throw isAxiosError(error) && brokeOff(error) ? new BrokenAnswer(error) : error;
   } finally {
+    forget();
     if (!isStreaming) unlink();
   }
 }
@@ -110,23 +112,6 @@ function rulesOf(config: InternalAxiosRequestConfig) {
     replayable: !isReadOnce(data),
     timeoutMs: ownMs > 0 ? Math.min(ownMs, DAY_MS) : undefined,
   };
-}
-
-interface ReadableLike {
-  readonly errored: unknown;
-  once(event: 'close', listener: () => void): unknown;
-  destroy(): unknown;
-}
-
-/** Node's streams; `form-data` of old is one as well. */
-function isStream(value: unknown): value is ReadableLike {
-  return typeof (value as { pipe?: unknown } | null | undefined)?.pipe === 'function';
-}
-
-function isReadOnce(data: unknown): boolean {
-  return (
-    isStream(data) || typeof (data as { getReader?: unknown } | null)?.getReader === 'function'
-  );
 }
 
 /** Ends the body of an answer that nobody will see. */

@@ -7,6 +7,11 @@ export interface Caller {
   leave(): void;
 }
 
+/** True for a caller that has cancelled, in either way. */
+export function isCancelled({ signal, cancelToken }: InternalAxiosRequestConfig): boolean {
+  return signal?.aborted === true || cancelToken?.reason !== undefined;
+}
+
 /** Both of axios's ways to cancel, as one signal whose reason is the token's, if there is one. */
 export function callerOf({ signal, cancelToken }: InternalAxiosRequestConfig): Caller {
   if (signal === undefined && cancelToken === undefined) return { signal: undefined, leave() {} };

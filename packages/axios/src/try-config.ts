@@ -26,7 +26,12 @@ export function configOfTry(
     timeout: 0, // the channel keeps the time of all tries
     ...agentsFor(attempt, attempt.endpoint.url.protocol, config),
     beforeRedirect: (options, response, request) => {
-      config.beforeRedirect?.(options, response, request);
+      try {
+        config.beforeRedirect?.(options, response, request);
+      } catch (error) {
+        attempt.callersFault();
+        throw error;
+      }
       followTo(attempt, options as RedirectOptions, config);
     },
   };

@@ -43,8 +43,16 @@ export interface Attempt {
    * @throws NoEndpointError if the origin is isolated
    */
   redirected(to: string | URL): Attempt;
-  /** Tells that the answer of this try, good at first, broke off in its body: counted as a failure. */
+  /**
+   * Tells that the answer of this try, good at first, broke off in its body: counted as a failure, unless the caller's
+   * signal has aborted. Not to be told of a body that the caller wants no more of.
+   */
   brokeOff(error: unknown): void;
+  /**
+   * Tells that this try fails by the caller's own doing, as with a header that cannot be sent or an upload that breaks
+   * off: whatever it is rejected with is not held against the endpoint, and the request is not sent again.
+   */
+  callersFault(): void;
 }
 
 /** Does one try: sends the request, and resolves with its answer. */
@@ -61,6 +69,7 @@ export interface AttemptFacts {
   readonly isBackup: boolean;
   readonly redirected: (to: string | URL) => Attempt;
   readonly brokeOff: (error: unknown) => void;
+  readonly callersFault: () => void;
 }
 
 export function createAttempt(facts: AttemptFacts): Attempt {
@@ -83,5 +92,6 @@ export function createAttempt(facts: AttemptFacts): Attempt {
     connections: (kind, create) => endpoint.connections(kind, create),
     redirected: facts.redirected,
     brokeOff: facts.brokeOff,
+    callersFault: facts.callersFault,
   };
 }

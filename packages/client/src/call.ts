@@ -82,6 +82,7 @@ interface Try {
   /** The try's own share was cut short by the caller's side: a timeout is not the endpoint's failure. */
   isCutShort: boolean;
   hasMoved: boolean;
+  isCallersFault: boolean;
 }
 
 /** A refusal that does not say when to come back is left alone for so long. */
@@ -199,6 +200,7 @@ export class Call<T> {
       startUs,
       ...this.#shareOf(leftUs),
       hasMoved: false,
+      isCallersFault: false,
     };
     if (current.allowedUs < leftUs) {
       const { allowedUs } = current;
@@ -231,6 +233,9 @@ export class Call<T> {
       isBackup: current.isBackup,
       redirected: (origin) => this.#redirected(current, origin),
       brokeOff: (error) => this.#brokeOff(current, error),
+      callersFault: () => {
+        current.isCallersFault = true;
+      },
     });
   }
 
@@ -338,6 +343,7 @@ export class Call<T> {
 
   /** The verdict, corrected by what only the call knows. */
   #verdictOf(current: Try, ended: Ended<T>): Verdict {
+    if (current.isCallersFault && !ended.ok) return { outcome: 'ignored', retriable: false };
     const classify = this.#options.classify ?? this.#host.options.classify;
     const verdict = classify(ended);
     // it was in a hurry for us: its 504 and our timeout are one and the same
@@ -406,7 +412,8 @@ export class Call<T> {
 
   /** An answer that the caller has already did not come to its end. */
   #brokeOff(current: Try, error: unknown): void {
-    if (this.#active.has(current) || this.#options.breaker === false) return;
+    const { breaker, signal } = this.#options;
+    if (this.#active.has(current) || breaker === false || signal?.aborted) return;
     const { outcome } = this.#verdictOf(current, { ok: false, error });
     if (outcome !== 'failure') return;
     const errorCost = this.#host.options.errorCost ?? this.#options.errorCost ?? false;

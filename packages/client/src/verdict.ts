@@ -42,6 +42,26 @@ const OURS = new Set([
   'ERR_RECOVERING',
   'ERR_CHANNEL_CLOSED',
 ]);
+/** Made before anything is sent, or by a bound that the caller has set: they tell nothing about this endpoint, either. */
+const CALLERS = new Set([
+  'ERR_INVALID_ARG_TYPE',
+  'ERR_INVALID_ARG_VALUE',
+  'ERR_INVALID_CHAR',
+  'ERR_INVALID_HTTP_TOKEN',
+  'ERR_HTTP_INVALID_HEADER_VALUE',
+  'ERR_HTTP_CONTENT_LENGTH_MISMATCH',
+  'ERR_UNESCAPED_CHARACTERS',
+  'UND_ERR_INVALID_ARG',
+  'UND_ERR_NOT_SUPPORTED',
+  'UND_ERR_REQ_CONTENT_LENGTH_MISMATCH',
+  'ERR_BAD_OPTION',
+  'ERR_BAD_OPTION_VALUE',
+  'ERR_BAD_REQUEST',
+  'ERR_BAD_RESPONSE', // axios without an answer to it: more than `maxContentLength`
+  'ERR_FORM_DATA_DEPTH_EXCEEDED',
+  'ERR_FR_MAX_BODY_LENGTH_EXCEEDED',
+  'ERR_NOT_SUPPORT',
+]);
 const BROKEN_CONNECTIONS = new Set([
   'ECONNRESET',
   'EPIPE',
@@ -97,7 +117,7 @@ function statusOf(value: unknown): { status: number; headers: unknown } | undefi
 
 /**
  * The verdict on an answer by its status. A 5xx is a failure. 4xx are the caller's fault and count as
- * success, but a 429 comes too fast to be read as latency. A 503 with `x-bd-error-code: 2004` is a refusal.
+ * success, but a 429 comes too fast to be read as latency. Any other status with `x-bd-error-code: 2004` is a refusal.
  */
 export function verdictOfStatus(status: number, headers?: unknown): Verdict {
   if (status === 429) return { outcome: 'ignored', status, retriable: false };
@@ -174,7 +194,9 @@ export function verdictOfError(error: unknown): Verdict {
     const verdict = verdictOfCode(link);
     if (verdict !== undefined) return verdict;
   }
-  return { outcome: 'failure', retriable: false };
+  // without a cause no client has made it: it is a slip in the request, or in the program
+  const isSlip = chain.length === 1 && chain[0]?.name === 'TypeError';
+  return { outcome: isSlip ? 'ignored' : 'failure', retriable: false };
 }
 
 function verdictOfCode(link: ErrorLike): Verdict | undefined {
@@ -182,7 +204,7 @@ function verdictOfCode(link: ErrorLike): Verdict | undefined {
   if (CANCELS.has(code) || link.name === 'AbortError') {
     return { outcome: 'ignored', retriable: false };
   }
-  if (OURS.has(code)) return { outcome: 'ignored', retriable: false };
+  if (OURS.has(code) || CALLERS.has(code)) return { outcome: 'ignored', retriable: false };
   if (NAME_FAILURES.has(code)) return { outcome: 'failure', retriable: true, safeToResend: true };
   if (link.name === 'TimeoutError') return { outcome: 'failure', retriable: true };
   if (!BROKEN_CONNECTIONS.has(code)) return undefined;

@@ -405,6 +405,25 @@ describe('time', () => {
     await call();
     attempts[1]?.brokeOff(new DOMException('enough', 'AbortError'));
     expect(channel.endpoints()[0]).toMatchObject({ calls: 2, failures: 1 });
+    const control = new AbortController();
+    await call({ signal: control.signal });
+    control.abort();
+    attempts[2]?.brokeOff(Object.assign(new Error(), { code: 'ECONNRESET' }));
+    expect(channel.endpoints()[0]).toMatchObject({ calls: 3, failures: 1 });
+  });
+
+  it('neither charges nor repeats a try that failed by the caller’s own fault, whatever classify says', async () => {
+    const classify = () => ({ outcome: 'failure', retriable: true }) as const;
+    const { call, nodes, channel, tries, attempts } = virtualChannel('ab', { classify });
+    nodes.a = (attempt) => {
+      attempt.callersFault();
+      throw Object.assign(new Error('disk'), { code: 'ECONNRESET' });
+    };
+    expect(await endOf(call(GET))).toMatchObject({ message: 'disk' });
+    expect(tries).toEqual(['http://a']);
+    expect(channel.endpoints()[0]).toMatchObject({ calls: 1, failures: 0, inflight: 0 });
+    attempts[0]?.brokeOff(new Error('later'));
+    expect(channel.endpoints()[0]).toMatchObject({ failures: 0 });
   });
 
   it.each([0, -5])('fails at once when the carried deadline is %d', async (carriedTimeoutMs) => {

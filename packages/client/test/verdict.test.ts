@@ -130,6 +130,41 @@ describe('what was thrown', () => {
       verdict: { outcome: 'ignored', refusal: true, status: 503, retryAfterMs: 1000 },
     },
     {
+      it: 'a header that cannot be sent, by Node',
+      error: Object.assign(new TypeError('Invalid character'), { code: 'ERR_INVALID_CHAR' }),
+      verdict: { outcome: 'ignored', retriable: false },
+    },
+    {
+      it: 'the same by axios, whose error is around it',
+      error: coded('ERR_INVALID_HTTP_TOKEN', { cause: new TypeError('Method') }),
+      verdict: { outcome: 'ignored', retriable: false },
+    },
+    {
+      it: 'the same by undici',
+      error: coded('UND_ERR_INVALID_ARG'),
+      verdict: { outcome: 'ignored', retriable: false },
+    },
+    {
+      it: 'axios’s bound on the request',
+      error: coded('ERR_BAD_REQUEST'),
+      verdict: { outcome: 'ignored', retriable: false },
+    },
+    {
+      it: 'axios’s bound on the answer',
+      error: coded('ERR_BAD_RESPONSE'),
+      verdict: { outcome: 'ignored', retriable: false },
+    },
+    {
+      it: 'a TypeError without a cause: a slip',
+      error: new TypeError('undefined is not a function'),
+      verdict: { outcome: 'ignored', retriable: false },
+    },
+    {
+      it: 'a TypeError with one: what fetch makes of a failure',
+      error: wrapped(new Error('redirect count exceeded')),
+      verdict: { outcome: 'failure', retriable: false },
+    },
+    {
       it: 'an unknown error',
       error: new Error('bug'),
       verdict: { outcome: 'failure', retriable: false },

@@ -3,6 +3,7 @@ import { fetch as undiciFetch } from 'undici';
 import { errorFor } from './errors.js';
 import { type FetchInit, type FetchRequest, readRequest } from './fetch-request.js';
 import { TryDispatcher } from './try-dispatcher.js';
+import { watchedUpload } from './upload.js';
 
 /** `fetch`, with a few more things to say in its second argument. */
 export type Fetch = (input: string | URL | Request, init?: FetchInit) => Promise<Response>;
@@ -40,12 +41,16 @@ async function call(channel: Channel, request: FetchRequest): Promise<Response> 
 }
 
 /** The signal given to undici is the caller's, so that it ends the body, too; the dispatcher ends the try. */
-function trySend(attempt: Attempt, { path, init, rules }: FetchRequest): Promise<Response> {
+async function trySend(attempt: Attempt, { path, init, rules }: FetchRequest): Promise<Response> {
   const dispatcher = new TryDispatcher(attempt);
   // put together as text: as a relative URL, a path that begins with two slashes would name a host
   const url = rules.origin === undefined ? attempt.endpoint.url.origin + path : path;
-  return undiciFetch(url, {
-    ...init,
-    dispatcher,
-  } as object) as Promise<unknown> as Promise<Response>;
+  try {
+    const given = { ...init, body: watchedUpload(attempt, init.body), dispatcher } as object;
+    return await undiciFetch(url, given);
+  } catch (error) {
+    // a bad header, a body that was used already: it never came to sending
+    if (!dispatcher.isUsed) attempt.callersFault();
+    throw error;
+  }
 }

@@ -55,7 +55,7 @@ export function readRequest(
     path,
     init: body instanceof FormData ? { ...init, body: undiciForm(body) } : init,
     rules: {
-      method: String(init.method ?? 'GET'), // as fetch reads it
+      method: init.method ?? 'GET',
       replayable: !isReadOnce(body),
       origin,
       resend,
@@ -71,7 +71,9 @@ export function readRequest(
 function definedOf(given: FetchInit | null | undefined): FetchInit {
   if (given === undefined || given === null) return {};
   if (typeof given !== 'object' && typeof given !== 'function') {
-    throw new TypeError(`fetch failed: its second argument must be an object, got ${given}`);
+    throw new TypeError(
+      `fetch failed: its second argument must be an object, got ${String(given)}`,
+    );
   }
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
 }

@@ -54,10 +54,11 @@ function trySend(
   options: Dispatcher.DispatchOptions,
   relay: Relay,
 ): Promise<Started> {
-  return relay.started(attempt, (handler) =>
+  return relay.started(attempt, options.body, (handler, body) =>
     dispatch(
       {
         ...options,
+        body: body as Exclude<Dispatcher.DispatchOptions['body'], undefined>,
         origin: attempt.endpoint.url.origin,
         headers: withHeaders(options.headers, attempt.headers),
       },

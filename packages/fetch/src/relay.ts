@@ -1,5 +1,7 @@
+import { Stream } from 'node:stream';
 import type { Attempt } from '@elimit/client';
 import type { Dispatcher } from 'undici';
+import { watchedUpload } from './upload.js';
 
 type Controller = Dispatcher.DispatchController;
 type Handler = Dispatcher.DispatchHandler;
@@ -39,10 +41,14 @@ export class Relay {
   }
 
   /** Begins a try; resolves with its headers. */
-  started(attempt: Attempt, begin: (handler: Handler) => boolean): Promise<Started> {
+  started(
+    attempt: Attempt,
+    body: unknown,
+    begin: (handler: Handler, body: unknown) => boolean,
+  ): Promise<Started> {
     return new Promise((resolve, reject) => {
       const watch = new TryHandler(attempt, resolve, reject);
-      begin(watch);
+      begin(watch, watch.upload(body));
     });
   }
 }
@@ -93,6 +99,8 @@ class TryHandler implements Handler, Started {
   readonly #resolve: (started: Started) => void;
   readonly #reject: (error: unknown) => void;
   readonly #kept: Event[] = [];
+  #hasUploadFailed = false;
+  #isDropped = false;
   #to: { handler: Handler; facade: Facade } | undefined;
   #controller: Controller | undefined;
 
@@ -105,6 +113,16 @@ class TryHandler implements Handler, Started {
     this.#resolve = resolve;
     this.#reject = reject;
     attempt.signal.addEventListener('abort', () => this.#abort());
+  }
+
+  /** The body to send, which is told of where it breaks off by itself. */
+  upload(body: unknown): unknown {
+    if (!(body instanceof Stream)) return watchedUpload(this.#attempt, body);
+    // looked at when the request fails: a broken connection destroys the stream, too, but afterwards
+    body.once('error', () => {
+      this.#hasUploadFailed = true;
+    });
+    return body;
   }
 
   onRequestStart(controller: Controller): void {
@@ -139,10 +157,12 @@ class TryHandler implements Handler, Started {
 
   onResponseError(_controller: Controller, error: Error): void {
     if (this.status === 0) {
+      if (this.#hasUploadFailed) this.#attempt.callersFault();
       this.#reject(error);
       return;
     }
-    this.#attempt.brokeOff(error);
+    const isLetGo = this.#isDropped || this.#to?.facade.aborted;
+    if (!isLetGo) this.#attempt.brokeOff(error);
     this.#event((handler, facade) => handler.onResponseError?.(facade, error));
   }
 
@@ -155,6 +175,7 @@ class TryHandler implements Handler, Started {
   }
 
   drop(): void {
+    this.#isDropped = true;
     this.#kept.length = 0;
     this.#controller?.abort(new DOMException('another try has answered', 'AbortError'));
   }
