@@ -420,7 +420,7 @@ describe('time', () => {
       throw Object.assign(new Error('disk'), { code: 'ECONNRESET' });
     };
     expect(await endOf(call(GET))).toMatchObject({ message: 'disk' });
-    expect(tries).toEqual(['http://a']);
+    expect(tries).toEqual(['a']);
     expect(channel.endpoints()[0]).toMatchObject({ calls: 1, failures: 0, inflight: 0 });
     attempts[0]?.brokeOff(new Error('later'));
     expect(channel.endpoints()[0]).toMatchObject({ failures: 0 });

@@ -237,6 +237,57 @@ describe('DNS', () => {
     channel.close();
   });
 
+  it('asks again after a look-up that never ends, and drops what comes of it', async () => {
+    const answers: Promise<string[]>[] = [Promise.resolve(['10.0.0.1'])];
+    let answerLate = (_addresses: string[]): void => {};
+    answers.push(
+      new Promise((resolve) => {
+        answerLate = resolve;
+      }),
+      Promise.resolve(['10.0.0.2']),
+    );
+    let asked = 0;
+    const naming = dnsNaming('http://search.internal', {
+      resolve: () => answers[asked++] ?? Promise.resolve(['10.0.0.2']),
+    });
+    const { channel, clock, events } = virtualChannel('', { naming });
+    await clock.advanceMsAsync(5000); // the second one begins
+    await clock.advanceMsAsync(9999);
+    expect([asked, events]).toEqual([2, []]);
+    await clock.advanceMsAsync(1);
+    expect(events).toMatchObject([
+      {
+        code: 'WARN_NAMING',
+        message: expect.stringMatching(/the look-up of search.internal took over 10000 ms/),
+      },
+    ]);
+    answerLate(['10.0.0.9']);
+    await clock.advanceMsAsync(5000);
+    expect([asked, originsOf(channel)]).toEqual([3, ['http://10.0.0.2*1']]);
+    channel.close();
+    await clock.advanceMsAsync(10_000);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it.each<{ it: string; found: unknown; says: string }>([
+    { it: 'a string', found: '127.0.0.1', says: 'an array of addresses, got "127.0.0.1"' },
+    { it: 'nothing', found: undefined, says: 'an array of addresses, got undefined' },
+    { it: 'null in the list', found: [null], says: 'IP addresses without a zone, got null' },
+    { it: 'no such address', found: ['999.1.1.1'], says: 'got "999.1.1.1"' },
+    { it: 'a host with a path', found: ['evil.test/x'], says: 'got "evil.test/x"' },
+    { it: 'an address with more behind', found: ['127.0.0.1@x'], says: 'got "127.0.0.1@x"' },
+    { it: 'an address with a zone', found: ['10.0.0.1', 'fe80::1%lo'], says: 'got "fe80::1%lo"' },
+  ])('takes $it for a failed look-up', async ({ found, says }) => {
+    const naming = dnsNaming('http://search.internal', { resolve: () => found as never });
+    const { channel, clock, events } = virtualChannel('', { naming });
+    await clock.advanceMsAsync(1);
+    expect(channel.endpoints()).toEqual([]);
+    expect(events).toMatchObject([
+      { code: 'WARN_NAMING', message: expect.stringContaining(says) as unknown },
+    ]);
+    channel.close();
+  });
+
   it('asks the system unless told otherwise', async () => {
     const { channel, clock, call } = virtualChannel('', {
       naming: dnsNaming('http://localhost:9'),

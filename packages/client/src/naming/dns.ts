@@ -1,12 +1,17 @@
 import { lookup } from 'node:dns/promises';
 import { isIP, isIPv6 } from 'node:net';
-import { functionOf, integerIn, knownKeys, type TimerHandle } from '@elimit/core';
+import { functionOf, integerIn, knownKeys, show, type TimerHandle } from '@elimit/core';
+import { inTime } from './in-time.js';
 import { type Naming, originOf } from './naming.js';
 
+/** How `dnsNaming` asks. */
 export interface DnsNamingOptions {
   /** How often the name is resolved again, in milliseconds, 10 to 3 600 000. @default 5000 */
   readonly intervalMs?: number | undefined;
-  /** Gives the addresses of a host name. @default the system's own look-up, `/etc/hosts` included */
+  /**
+   * Gives the IP addresses of a host name, in an array; one with something else in it has failed, and so has one that
+   * takes longer than 10 s. @default the system's own look-up, `/etc/hosts` included
+   */
   readonly resolve?: ((hostname: string) => Promise<readonly string[]>) | undefined;
 }
 
@@ -20,7 +25,7 @@ async function lookUp(hostname: string): Promise<string[]> {
 /**
  * One node for each address of a host name, resolved again every `intervalMs`. `Host` and the TLS server
  * name stay the name's own. Until the first answer calls wait, inside their own time; when a later look-up
- * fails or finds nothing, the last list stands.
+ * fails, takes over 10 s or finds nothing, the last list stands.
  *
  * @param origin - scheme, host name and port: `http://search.internal:8080`
  */
@@ -45,8 +50,11 @@ export function dnsNaming(origin: string | URL, options: DnsNamingOptions = {}):
 
       async function look(): Promise<void> {
         try {
+          const of = `the look-up of ${url.hostname}`;
+          const found = await inTime(of, timers, async () => resolve(url.hostname));
+          checkAddresses(found);
           // sorted: servers of names shuffle their answers
-          const addresses = [...new Set(await resolve(url.hostname))].toSorted();
+          const addresses = [...new Set(found)].toSorted();
           if (addresses.length === 0) throw new Error(`${url.hostname} has no address`);
           if (!stopped && addresses.join() !== seen) {
             listener.update(addresses.map((address) => nodeAt(url, address)));
@@ -65,6 +73,20 @@ export function dnsNaming(origin: string | URL, options: DnsNamingOptions = {}):
       };
     },
   };
+}
+
+/** Throws unless they can all stand in a URL: anything else would silently name another host, or the same one again. */
+function checkAddresses(found: unknown): void {
+  if (!Array.isArray(found)) {
+    throw new TypeError(`dnsNaming.resolve must give an array of addresses, got ${show(found)}`);
+  }
+  for (const address of found as readonly unknown[]) {
+    if (typeof address !== 'string' || isIP(address) === 0 || address.includes('%')) {
+      throw new TypeError(
+        `dnsNaming.resolve must give IP addresses without a zone, got ${show(address)}`,
+      );
+    }
+  }
 }
 
 function nodeAt(url: URL, address: string): { url: string; host: string } {

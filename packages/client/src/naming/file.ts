@@ -1,8 +1,10 @@
 import { readFileSync, statSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { integerIn, knownKeys, type TimerHandle, textOf } from '@elimit/core';
+import { inTime } from './in-time.js';
 import { type Naming, type NodeValue, resolveNodes } from './naming.js';
 
+/** How `fileNaming` reads. */
 export interface FileNamingOptions {
   /** How often the file is looked at, in milliseconds, 10 to 3 600 000. @default 1000 */
   readonly intervalMs?: number | undefined;
@@ -33,9 +35,10 @@ export function fileNaming(path: string, options: FileNamingOptions = {}): Namin
 
       async function look(): Promise<void> {
         try {
-          const now = stampOf(await stat(path));
+          const now = stampOf(await inTime(`a look at ${path}`, timers, () => stat(path)));
           if (now !== seen) {
-            const nodes = parse(path, await readFile(path, 'utf8'));
+            const text = await inTime(`reading ${path}`, timers, () => readFile(path, 'utf8'));
+            const nodes = parse(path, text);
             seen = now;
             if (!stopped) listener.update(nodes);
           }

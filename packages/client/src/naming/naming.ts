@@ -3,6 +3,7 @@ import { integerIn, objectOf, show, type Timers, textOf } from '@elimit/core';
 /** One node as users write it: an origin, or an origin with a weight. */
 export type NodeValue = string | URL | NodeOptions;
 
+/** A node with what there is to say of it. */
 export interface NodeOptions {
   /** An origin: scheme, host and port, nothing more. */
   readonly url: string | URL;
