@@ -1,4 +1,5 @@
 import { type Attempt, type Channel, type ChannelTarget, channelOf } from '@elimit/client';
+import { show } from '@elimit/core';
 import axios, {
   type AxiosAdapter,
   type AxiosInstance,
@@ -23,9 +24,12 @@ const DAY_MS = 86_400_000;
  * of a channel without nodes. A request with an `adapter` of its own bypasses the channel.
  *
  * @param target - a channel, or options to make one. @default each origin is guarded for itself
- * @throws TypeError for the global axios, an instance that has a breaker already, or an absolute `baseURL` beside nodes
+ * @throws TypeError for what is no axios instance, for the global axios, an instance that has a breaker already, or an absolute `baseURL` beside nodes
  */
 export function breaker(instance: AxiosInstance, target?: ChannelTarget): AxiosInstance {
+  if ((instance as Partial<AxiosInstance> | undefined)?.defaults === undefined) {
+    throw new TypeError(`breaker(instance): it must be an axios instance, got ${show(instance)}`);
+  }
   if ('AxiosError' in instance) {
     throw new TypeError(
       'breaker(axios): the global axios belongs to every package of the process; give it axios.create()',

@@ -47,6 +47,16 @@ describe('an instance', () => {
       says: 'has a breaker already',
     },
     {
+      it: 'is refused if it is none',
+      make: () => breaker(undefined as never),
+      says: 'breaker(instance): it must be an axios instance, got undefined',
+    },
+    {
+      it: 'is refused with an origin in place of a channel',
+      make: () => breaker(axios.create(), 'http://a.test' as never),
+      says: 'target must be a channel, or options to make one, got "http://a.test"',
+    },
+    {
       it: 'is refused with a host of its own beside nodes',
       make: () =>
         breaker(axios.create({ baseURL: 'https://a.test/v1' }), { nodes: ['http://127.0.0.1:1'] }),

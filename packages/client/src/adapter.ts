@@ -1,3 +1,4 @@
+import { show } from '@elimit/core';
 import { type Channel, createChannel } from './channel.js';
 import type { ChannelOptions } from './options.js';
 
@@ -7,8 +8,15 @@ import type { ChannelOptions } from './options.js';
  */
 export type ChannelTarget = Channel | ChannelOptions;
 
-/** The channel that an adapter was given, or a new one. */
+/**
+ * The channel that an adapter was given, or a new one.
+ *
+ * @throws TypeError for anything that is neither a channel nor options, and for bad options
+ */
 export function channelOf(target: ChannelTarget = {}): Channel {
+  if (!isTarget(target)) {
+    throw new TypeError(`target must be a channel, or options to make one, got ${show(target)}`);
+  }
   if ('execute' in target) return target;
   const { nodes, naming, unlisted } = target;
   return createChannel(
@@ -16,6 +24,13 @@ export function channelOf(target: ChannelTarget = {}): Channel {
       ? { ...target, unlisted: true }
       : target,
   );
+}
+
+/** False for what is easily given in its place: an origin, a list of nodes, a guard. */
+function isTarget(target: unknown): boolean {
+  if (typeof target !== 'object' || target === null) return false;
+  if (Array.isArray(target) || target instanceof URL) return false;
+  return !('execute' in target) || 'hasNodes' in target;
 }
 
 /** What an adapter puts on the errors it throws. */

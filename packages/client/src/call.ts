@@ -11,7 +11,7 @@ import type { Classify, Ended, Verdict } from './verdict.js';
 export interface CallOptions<T = unknown> extends ResendRules {
   /** Ends the call at once, with the signal's reason. Never counted against an endpoint. */
   readonly signal?: AbortSignal | undefined;
-  /** Time for this call, all tries included, in whole milliseconds from 1; in place of the channel's. */
+  /** Time for this call, all tries included, in milliseconds, 1 to 86 400 000; in place of the channel's. */
   readonly timeoutMs?: number | undefined;
   /**
    * Time left of a deadline that came in from outside, in milliseconds; can only shorten the call. A timeout

@@ -3,9 +3,7 @@ import {
   createClusterRecovery,
   type EndpointSnapshot,
   functionOf,
-  integerIn,
   NO_TOKEN,
-  numberIn,
   tell,
   wellRatio,
   withoutStack,
@@ -14,10 +12,11 @@ import type { TryFn } from './attempt.js';
 import type { Balancer, Candidate } from './balancer/balancer.js';
 import { createBalancer } from './balancer/create.js';
 import { Call, type CallHost, type CallOptions, type Picked, type PickRules } from './call.js';
+import { checkCallOptions } from './call-options.js';
 import type { Endpoint } from './endpoint.js';
 import { endpointKey, poolOf } from './endpoint-pool.js';
 import { ChannelClosedError, NoEndpointError, RecoveringError } from './errors.js';
-import { type NodeEntry, type NodeValue, originOf, resolveNodes } from './naming/naming.js';
+import { type NodeEntry, type NodeValue, resolveNodes } from './naming/naming.js';
 import {
   type ChannelOptions,
   type ResolvedChannelOptions,
@@ -132,7 +131,7 @@ class NodeChannel implements Channel, CallHost {
   execute<T>(tryFn: TryFn<T>, options: CallOptions<T> = {}): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       functionOf('tryFn', tryFn);
-      checkCall(options);
+      checkCallOptions('call', options);
       if (this.#isClosed) throw new ChannelClosedError(this.name);
       new Call(this, tryFn, options, resolve, reject).start();
     });
@@ -430,14 +429,4 @@ class NodeChannel implements Channel, CallHost {
     const { onEvent } = this.options;
     if (onEvent !== undefined) tell(onEvent, event);
   }
-}
-
-function checkCall(options: CallOptions<never>): void {
-  const { timeoutMs, carriedTimeoutMs, maxRetries, origin } = options;
-  if (timeoutMs !== undefined) numberIn('call.timeoutMs', timeoutMs, 1, 86_400_000);
-  if (carriedTimeoutMs !== undefined) {
-    numberIn('call.carriedTimeoutMs', carriedTimeoutMs, -86_400_000, Number.MAX_SAFE_INTEGER);
-  }
-  if (maxRetries !== undefined) integerIn('call.maxRetries', maxRetries, 0, 100);
-  if (origin !== undefined) originOf('call.origin', origin);
 }

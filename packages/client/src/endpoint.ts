@@ -140,11 +140,13 @@ export class Endpoint implements SnapshotSource, ClusterNode {
   }
 
   /** A channel begins to use it. */
-  hold(registry: Registry, onEvent: OnEvent | undefined): symbol {
+  hold(registry: Registry | undefined, onEvent: OnEvent | undefined): symbol {
     const holder = Symbol(this.settings.key);
     this.#holders.set(holder, onEvent);
-    this.#registries.add(registry);
-    registry.add(this);
+    if (registry !== undefined) {
+      this.#registries.add(registry);
+      registry.add(this);
+    }
     return holder;
   }
 

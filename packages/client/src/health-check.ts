@@ -7,11 +7,15 @@ import type { TlsOptions } from './agent.js';
 /** Asks an endpoint whether it is there. Resolves to true if so; its signal ends with the check's own time. */
 export type Probe = (target: ProbeTarget, signal: AbortSignal) => Promise<boolean>;
 
+/** What a probe is to ask. */
 export interface ProbeTarget {
+  /** The endpoint's origin. */
   readonly url: URL;
+  /** Sent as `Host`, if it is not the URL's own. */
   readonly host: string | undefined;
   /** A path that must answer 2xx; without one a TCP connection is enough. */
   readonly path: string | undefined;
+  /** For https: what `tls.connect` takes. */
   readonly tls: TlsOptions;
 }
 

@@ -3,8 +3,8 @@ import {
   booleanOf,
   type Clock,
   createBreaker,
-  createClusterRecovery,
   functionOf,
+  having,
   integerIn,
   knownKeys,
   numberIn,
@@ -45,6 +45,7 @@ export interface HealthCheckOptions {
   readonly probe?: Probe | undefined;
 }
 
+/** Everything about a channel; `undefined` stands for the default. */
 export interface ChannelOptions {
   /** For messages and events. @default 'channel' */
   readonly name?: string | undefined;
@@ -89,9 +90,9 @@ export interface ChannelOptions {
   readonly maxIsolatedRatio?: number | undefined;
   /** How isolated endpoints come back; `false` for by time and real calls alone. */
   readonly healthCheck?: HealthCheckOptions | false | undefined;
-  /** After none was usable: traffic passes in the share usable ÷ this. Needs `holdMs`. @default off */
+  /** After none was usable: traffic passes in the share usable ÷ this, 1 to 1 000 000. Needs `holdMs`. @default off */
   readonly minWorkingInstances?: number | undefined;
-  /** Recovery ends when the number of usable endpoints has stood still so long, in milliseconds. Needs `minWorkingInstances`. */
+  /** Recovery ends when the number of usable endpoints has stood still so long, in milliseconds, 1 to 86 400 000. Needs `minWorkingInstances`. */
   readonly holdMs?: number | undefined;
 
   /** Endpoints, and so breakers and connections, are shared by channels of one group; trimmed, case counts. @default '' */
@@ -105,11 +106,16 @@ export interface ChannelOptions {
   /** Gives a verdict on each try. @default by error codes and statuses */
   readonly classify?: Classify | undefined;
 
+  /** Told of isolations and returns, of recovery, and of warnings. @default nobody is */
   readonly onEvent?: OnEvent | undefined;
+  /** Tells the time. @default the system's, monotonic */
   readonly clock?: Clock | undefined;
+  /** Wakes the channel later. @default the system's, which keep no process alive and look at the sockets once more before they fire */
   readonly timers?: Timers | undefined;
+  /** Chance from 0 up to 1: for balancers and the jitter of isolations. @default `Math.random` */
   readonly random?: Random | undefined;
-  readonly registry?: Registry | undefined;
+  /** Where pages and collectors find the endpoints; false for nowhere. @default the one of the process */
+  readonly registry?: Registry | false | undefined;
 }
 
 const HEALTH_CHECK_DEFAULTS = {
@@ -122,6 +128,7 @@ const HEALTH_CHECK_DEFAULTS = {
 /** The header in which the time left goes out: whole milliseconds, from now. */
 export const TIMEOUT_HEADER = 'x-request-timeout-ms';
 
+/** What a channel does unless told otherwise. */
 export const CHANNEL_DEFAULTS = {
   name: 'channel',
   nodes: undefined,
@@ -194,10 +201,10 @@ export function resolveChannelOptions(options: ChannelOptions) {
     unlistedIdleMs: integerIn('channel.unlistedIdleMs', given.unlistedIdleMs, 1000, DAY_MS),
     classify: functionOf('channel.classify', given.classify),
     onEvent: optional(given.onEvent, (value) => functionOf('channel.onEvent', value)),
-    clock: objectOf('channel.clock', given.clock),
-    timers: objectOf('channel.timers', given.timers),
+    clock: having('channel.clock', given.clock, ['nowUs']),
+    timers: having('channel.timers', given.timers, ['setTimeout', 'clearTimeout']),
     random: functionOf('channel.random', given.random),
-    registry: objectOf('channel.registry', given.registry ?? processRegistry()),
+    registry: resolveRegistry(given.registry),
   };
 }
 
@@ -224,12 +231,7 @@ function resolveNaming({ nodes, naming, unlisted }: WithDefaults): Naming | unde
     );
   }
   if (nodes !== undefined) return listNaming(nodes);
-  if (naming !== undefined)
-    functionOf(
-      'channel.naming.watch',
-      (objectOf('channel.naming', naming) as { watch: unknown }).watch,
-    );
-  return naming;
+  return naming === undefined ? naming : having('channel.naming', naming, ['watch']);
 }
 
 function resolveTimes({
@@ -278,8 +280,24 @@ function resolveBudget(of: string, value: RetryBudgetOptions | false) {
 
 /** Made once and thrown away, so that bad numbers are found here and not at the first call. */
 function resolveBreaker(options: BreakerOptions): BreakerOptions {
-  createBreaker(objectOf('channel.breaker', options));
+  objectOf('channel.breaker', options);
+  try {
+    createBreaker(options);
+  } catch (error) {
+    throw renamed(error as Error);
+  }
   return options;
+}
+
+/** The breaker's complaint in the channel's words. */
+function renamed(error: Error): Error {
+  const Failure = error instanceof RangeError ? RangeError : TypeError;
+  return new Failure(error.message.replace(/\bbreaker\b(?=\.| must)/g, 'channel.breaker'));
+}
+
+function resolveRegistry(value: Registry | false | undefined): Registry | undefined {
+  if (value === false) return undefined;
+  return having('channel.registry', value ?? processRegistry(), ['add', 'remove', 'sources']);
 }
 
 function resolveHealthCheck(value: HealthCheckOptions | false): HealthCheck | undefined {
@@ -309,9 +327,10 @@ function resolveRecovery({ minWorkingInstances, holdMs }: WithDefaults) {
   if (minWorkingInstances === undefined || holdMs === undefined) {
     throw new TypeError('channel.minWorkingInstances and channel.holdMs go together: give both');
   }
-  const recovery = { minWorkingInstances, holdMs };
-  createClusterRecovery(recovery); // finds bad numbers
-  return recovery;
+  return {
+    minWorkingInstances: integerIn('channel.minWorkingInstances', minWorkingInstances, 1, 1e6),
+    holdMs: numberIn('channel.holdMs', holdMs, 1, DAY_MS),
+  };
 }
 
 function resolveGroup(value: string): string {

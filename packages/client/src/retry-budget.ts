@@ -1,9 +1,10 @@
 import { type Clock, integerIn, knownKeys, numberIn, systemClock } from '@elimit/core';
 
+/** What second tries may cost. */
 export interface RetryBudgetOptions {
   /** Second tries allowed per call, 0 to 1. @default 0.1 */
   readonly ratio?: number | undefined;
-  /** Second tries allowed in each window whatever the traffic, so that a quiet process can retry its first failure. @default 10 */
+  /** Second tries allowed in each window whatever the traffic, so that a quiet process can retry its first failure; 0 to 1 000 000. @default 10 */
   readonly floor?: number | undefined;
   /** How far back calls and tries are counted, in milliseconds, 1000 to 3 600 000. @default 10000 */
   readonly windowMs?: number | undefined;
@@ -65,12 +66,6 @@ export class RetryBudget {
     if (this.#left() < 1) return false;
     this.#spent[at] = (this.#spent[at] as number) + 1;
     return true;
-  }
-
-  /** Whole tries that could be paid now. */
-  get left(): number {
-    this.#roll();
-    return Math.max(0, Math.floor(this.#left()));
   }
 
   #left(): number {

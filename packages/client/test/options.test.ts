@@ -1,10 +1,12 @@
 import {
   type ChannelOptions,
+  channelOf,
   createChannel,
   dnsNaming,
   fileNaming,
   listNaming,
 } from '@elimit/client';
+import { createGuard, processRegistry } from '@elimit/core';
 import { expect, it } from '@jest/globals';
 
 const nodes = ['http://127.0.0.1:1'];
@@ -175,12 +177,32 @@ it.each<{ it: string; options: unknown; says: RegExp }>([
   {
     it: 'a bad number of the breaker',
     options: listed({ breaker: { minCalls: 0 } }),
-    says: /breaker.minCalls must be .* got 0/,
+    says: /^channel.breaker.minCalls must be .* got 0/,
+  },
+  {
+    it: 'an unknown option of the breaker',
+    options: listed({ breaker: { foo: 1 } }),
+    says: /^channel.breaker.foo is not an option; known: shortWindowSize/,
+  },
+  {
+    it: 'numbers of the breaker that cross',
+    options: listed({ breaker: { minIsolationMs: 5, maxIsolationMs: 4 } }),
+    says: /^channel.breaker.m..IsolationMs .*channel.breaker.m..IsolationMs/,
+  },
+  {
+    it: 'a breaker that is neither strict nor not',
+    options: listed({ breaker: { strict: 1 } }),
+    says: /^channel.breaker.strict must be true or false, got 1/,
+  },
+  {
+    it: 'a breaker that is no object',
+    options: listed({ breaker: 5 }),
+    says: /^channel.breaker must be an object, got 5/,
   },
   {
     it: 'a strict option in the default grade',
     options: listed({ breaker: { minErrorCostMs: 1 } }),
-    says: /breaker.minErrorCostMs belongs to the strict grade/,
+    says: /^channel.breaker.minErrorCostMs belongs to the strict grade/,
   },
   {
     it: 'a cap in percent',
@@ -215,7 +237,37 @@ it.each<{ it: string; options: unknown; says: RegExp }>([
   {
     it: 'recovery with nobody',
     options: listed({ minWorkingInstances: 0, holdMs: 1 }),
-    says: /minWorkingInstances must be .* got 0/,
+    says: /^channel.minWorkingInstances must be a whole number from 1 to 1000000, got 0/,
+  },
+  {
+    it: 'a hold of nothing',
+    options: listed({ minWorkingInstances: 2, holdMs: 0 }),
+    says: /^channel.holdMs must be a number from 1 to 86400000, got 0/,
+  },
+  {
+    it: 'a clock that tells no time',
+    options: listed({ clock: { now: () => 0 } }),
+    says: /channel.clock.nowUs must be a function, got undefined/,
+  },
+  {
+    it: 'timers that cannot be cleared',
+    options: listed({ timers: { setTimeout } }),
+    says: /channel.timers.clearTimeout must be a function, got undefined/,
+  },
+  {
+    it: 'a random number in place of chance',
+    options: listed({ random: 0.5 }),
+    says: /channel.random must be a function, got 0.5/,
+  },
+  {
+    it: 'a registry that is none',
+    options: listed({ registry: { add() {} } }),
+    says: /channel.registry.remove must be a function, got undefined/,
+  },
+  {
+    it: 'a registry of true',
+    options: listed({ registry: true }),
+    says: /channel.registry must be an object, got true/,
   },
   {
     it: 'a group that is a number',
@@ -226,6 +278,11 @@ it.each<{ it: string; options: unknown; says: RegExp }>([
     it: 'naming without watch',
     options: { naming: {} },
     says: /channel.naming.watch must be a function, got undefined/,
+  },
+  {
+    it: 'null as naming',
+    options: { naming: null },
+    says: /channel.naming must be an object, got null/,
   },
   {
     it: 'classify that is no function',
@@ -298,15 +355,60 @@ it('takes undefined as absent, and never writes to what it was given', () => {
 });
 
 it.each([
-  { call: { timeoutMs: 0 }, says: /call.timeoutMs must be a number from 1/ },
+  { call: null, says: /call must be an object, got null/ },
+  { call: { timeoutMS: 5 }, says: /call.timeoutMS is not an option; known: method, resend/ },
+  { call: { method: 5 }, says: /call.method must be a non-empty string, got 5/ },
+  { call: { resend: 'no' }, says: /call.resend must be true or false, got "no"/ },
+  { call: { replayable: 0 }, says: /call.replayable must be true or false, got 0/ },
+  { call: { signal: 5 }, says: /call.signal must be an object, got 5/ },
+  { call: { signal: {} }, says: /call.signal.addEventListener must be a function/ },
+  { call: { errorCost: 1 }, says: /call.errorCost must be true or false, got 1/ },
+  { call: { breaker: 'false' }, says: /call.breaker must be true or false, got "false"/ },
+  { call: { classify: 5 }, says: /call.classify must be a function, got 5/ },
+  { call: { discard: {} }, says: /call.discard must be a function, got an object/ },
+  { call: { origin: 5 }, says: /call.origin must be an origin like .* got 5/ },
+  { call: { timeoutMs: 0 }, says: /call.timeoutMs must be a number from 1 to 86400000, got 0/ },
   { call: { timeoutMs: Number.NaN }, says: /call.timeoutMs must be .* got NaN/ },
   { call: { carriedTimeoutMs: Number.NaN }, says: /call.carriedTimeoutMs must be .* got NaN/ },
   { call: { maxRetries: -1 }, says: /call.maxRetries must be .* got -1/ },
   { call: { origin: 'nowhere' }, says: /call.origin must be an origin/ },
 ])('rejects a call with $call', async ({ call, says }) => {
   const channel = createChannel({ nodes });
-  await expect(channel.execute(() => 1, call)).rejects.toThrow(says);
+  await expect(channel.execute(() => 1, call as never)).rejects.toThrow(says);
   await expect(channel.execute(1 as never)).rejects.toThrow(/tryFn must be a function, got 1/);
   expect(channel.endpoints()[0]?.calls).toBe(0);
   channel.close();
+});
+
+it('takes fractions of a millisecond, and undefined, for a call', async () => {
+  const channel = createChannel({ nodes });
+  const call = {
+    timeoutMs: 1500.5,
+    carriedTimeoutMs: 1000.25,
+    signal: undefined,
+    origin: undefined,
+  };
+  expect(await channel.execute(() => 'value', call)).toBe('value');
+  channel.close();
+});
+
+it('registers its endpoints nowhere with registry: false', () => {
+  const before = processRegistry().sources();
+  const channel = createChannel({ nodes, connectionGroup: 'nowhere', registry: false });
+  expect(processRegistry().sources()).toEqual(before);
+  channel.close();
+});
+
+it.each<{ target: unknown; got: string }>([
+  { target: 'http://a', got: '"http://a"' },
+  { target: null, got: 'null' },
+  { target: 5, got: '5' },
+  { target: ['http://a'], got: 'an array of 1' },
+  { target: () => {}, got: 'function target' },
+  { target: new URL('http://a'), got: 'an object' },
+  { target: createGuard({ limit: 1, registry: false }), got: 'an object' },
+])('an adapter refuses $got in place of a channel', ({ target, got }) => {
+  expect(() => channelOf(target as never)).toThrow(
+    new TypeError(`target must be a channel, or options to make one, got ${got}`),
+  );
 });

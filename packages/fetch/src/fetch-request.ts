@@ -9,7 +9,7 @@ export interface FetchInit extends RequestInit {
   readonly breaker?: boolean | undefined;
   /** Tries after the first, 0 to 100. @default the channel's */
   readonly maxRetries?: number | undefined;
-  /** Time until the headers of the answer, all tries included, in milliseconds from 1. @default the channel's */
+  /** Time until the headers of the answer, all tries included, in milliseconds, 1 to 86 400 000. @default the channel's */
   readonly timeoutMs?: number | undefined;
   /**
    * Time left of a deadline that came in from outside, in milliseconds: `timeLeftOf(req)`. It can only shorten the

@@ -1,4 +1,10 @@
-import { type Attempt, type CallOptions, type ChannelTarget, channelOf } from '@elimit/client';
+import {
+  type Attempt,
+  type CallOptions,
+  type ChannelTarget,
+  channelOf,
+  checkCallOptions,
+} from '@elimit/client';
 import type { Dispatcher } from 'undici';
 import { withHeaders } from './headers.js';
 import { Relay, type Started } from './relay.js';
@@ -11,18 +17,20 @@ export interface InterceptorOptions
 }
 
 /**
- * An interceptor for `Dispatcher.compose` of undici 7 and later: its requests go through a channel. A URL whose host
+ * An interceptor for `Dispatcher.compose` of undici 7 or 8: its requests go through a channel. A URL whose host
  * is the channel's name goes to its nodes (`http://search/items` for a channel named `search`); others go where they
  * say, guarded by their origin. Connections, and so the time for them, are those of the dispatcher it stands before.
  * Upgrades and CONNECT pass it by.
  *
  * @param target - a channel, or options to make one. @default each origin is guarded for itself
+ * @throws TypeError or RangeError for unknown options and bad values
  */
 export function elimitInterceptor(
   target?: ChannelTarget,
   rules: InterceptorOptions = {},
 ): Dispatcher.DispatcherComposeInterceptor {
   const channel = channelOf(target);
+  checkCallOptions('elimitInterceptor', rules, ['resend', 'breaker', 'maxRetries', 'timeoutMs']);
   return (dispatch) => (options, handler) => {
     const { method, upgrade, body } = options;
     if (upgrade || method === 'CONNECT') return dispatch(options, handler);

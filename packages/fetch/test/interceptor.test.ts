@@ -109,3 +109,16 @@ it('an answer that breaks off is charged to its node', async () => {
   await expect(answer.body.text()).rejects.toMatchObject({ code: 'ECONNRESET' });
   expect(channel.endpoints()[0]?.failures).toBe(1);
 });
+
+it.each([
+  {
+    rules: { maxRetires: 1 },
+    says: 'elimitInterceptor.maxRetires is not an option; known: resend',
+  },
+  { rules: { signal: undefined }, says: 'elimitInterceptor.signal is not an option' },
+  { rules: { maxRetries: -1 }, says: 'elimitInterceptor.maxRetries must be a whole number from 0' },
+  { rules: { resend: 1 }, says: 'elimitInterceptor.resend must be true or false, got 1' },
+  { rules: null, says: 'elimitInterceptor must be an object, got null' },
+])('$rules are refused when it is made', ({ rules, says }) => {
+  expect(() => elimitInterceptor({ unlisted: true }, rules as never)).toThrow(says);
+});

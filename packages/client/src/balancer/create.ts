@@ -18,6 +18,7 @@ const BUILT_IN = {
 /** A balancer by its name, or one's own. */
 export type BalancerValue = BalancerName | Balancer;
 
+/** The balancers that come with the package. */
 export const BALANCER_NAMES = Object.keys(BUILT_IN) as readonly BalancerName[];
 
 /** The balancer for a value; throws on unknown names and on objects without `pick`. */
