@@ -1,5 +1,6 @@
+import { randomBytes } from 'node:crypto';
 import type http from 'node:http';
-import { Readable } from 'node:stream';
+import { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { gzipSync } from 'node:zlib';
 import { breaker, type Channel } from '@elimit/axios';
@@ -14,8 +15,15 @@ function open(url: string): { http: AxiosInstance; channel: Channel } {
 }
 
 const mine = new Error('mine');
-/** More than one chunk, and not the end of it. */
-const half = gzipSync(Buffer.alloc(1000)).subarray(0, 12);
+/** Takes nothing, like a client that has hung up. */
+const sink = () =>
+  new Writable({
+    write(_chunk, _encoding, done) {
+      done(mine);
+    },
+  });
+/** Enough to unzip something of, and not all of it. */
+const half = gzipSync(randomBytes(200_000)).subarray(0, 100_000);
 
 describe.each([
   { it: 'plain', headers: {} },
@@ -33,10 +41,13 @@ describe.each([
     },
     {
       it: 'a pipeline whose end fails',
-      use: (data) =>
-        pipeline(data, async (chunks) => {
-          for await (const _ of chunks) throw mine;
-        }),
+      use: (data) => pipeline(data, sink()),
+    },
+    {
+      it: 'a loop that throws',
+      use: async (data) => {
+        for await (const _ of data) throw mine;
+      },
     },
     { it: 'a cancel', use: (_data, cancel) => cancel() },
   ])('that its reader ends by $it costs the node nothing', async ({ use }) => {
@@ -53,7 +64,6 @@ describe.each([
     } catch (error) {
       expect(error).toBe(mine);
     }
-    data.destroy();
     await eventually(() => node.openConnections === 0, 'the connection closes');
     expect(channel.endpoints()[0]).toMatchObject({ calls: 1, failures: 0 });
   });
@@ -63,7 +73,7 @@ describe.each([
     { it: 'by an early end', end: (socket) => socket.end() },
   ])('that breaks off $it costs it a failure', async ({ end }) => {
     const node = await start(({ socket }, response) => {
-      response.writeHead(200, { ...headers, 'content-length': '1000' });
+      response.writeHead(200, { ...headers, 'content-length': '200000' });
       response.write(half, () => setTimeout(() => end(socket), 20));
     });
     const { http: client, channel } = open(node.url);
