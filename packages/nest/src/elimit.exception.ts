@@ -7,7 +7,7 @@ import {
   retryAfterSeconds,
   withoutStack,
 } from '@elimit/core';
-import { HttpException } from '@nestjs/common';
+import { type ExecutionContext, HttpException } from '@nestjs/common';
 
 const BRAND: unique symbol = Symbol.for('@elimit/nest/ElimitException') as never;
 
@@ -34,11 +34,7 @@ export class ElimitException extends HttpException {
   ) {
     const { statusCode = REJECTION_STATUS[rejection.reason], message } = options;
     super(typeof message === 'object' ? message : rejectionBody(rejection, message), statusCode);
-    this.headers = {
-      'retry-after': String(retryAfterSeconds(rejection.retryAfterMs)),
-      'cache-control': 'no-store',
-      'x-bd-error-code': String(BRPC_CODES.ELIMIT),
-    };
+    this.headers = headersOf(rejection);
   }
 
   /** True for an `ElimitException` of this or another copy of the package. */
@@ -47,10 +43,30 @@ export class ElimitException extends HttpException {
   }
 }
 
+/** The headers of a refusal. */
+export function headersOf(rejection: Rejection): Readonly<Record<string, string>> {
+  return {
+    'retry-after': String(retryAfterSeconds(rejection.retryAfterMs)),
+    'cache-control': 'no-store',
+    'x-bd-error-code': String(BRPC_CODES.ELIMIT),
+  };
+}
+
 /** The exception form of a rejection. */
-export function exceptionOf(
-  rejection: Rejection,
-  options?: ElimitExceptionOptions,
-): ElimitException {
+function exceptionOf(rejection: Rejection, options?: ElimitExceptionOptions): ElimitException {
   return withoutStack(() => new ElimitException(rejection, options));
+}
+
+/** What a refusal is told by. */
+export interface Answering extends ElimitExceptionOptions {
+  readonly exception?: ((rejection: Rejection, context: ExecutionContext) => unknown) | undefined;
+}
+
+/** What is thrown for a refusal, in every context: what `exception` makes, or if that is nothing, our own. */
+export function thrownFor(
+  rejection: Rejection,
+  context: ExecutionContext,
+  answering: Answering,
+): unknown {
+  return answering.exception?.(rejection, context) ?? exceptionOf(rejection, answering);
 }

@@ -12,15 +12,14 @@ import {
   Injectable,
   Optional,
 } from '@nestjs/common';
-import { exceptionOf } from './elimit.exception.js';
+import { type Answering, headersOf, thrownFor } from './elimit.exception.js';
 import { HandlerLimits, requestLimit } from './handler-limits.js';
 import { noteContext, requestOf, responseOf, setHeaders } from './http-context.js';
-import type { ElimitModuleOptions, NestLimitOptions } from './options.js';
+import { checkBoundOptions } from './option-checks.js';
+import type { NestGuardOptions } from './options.js';
 import { HANDLER_LIMITS, isBranded } from './tokens.js';
 
 const BRAND = Symbol.for('@elimit/nest/ElimitGuard');
-
-type Answering = Pick<ElimitModuleOptions, 'exception' | 'statusCode' | 'message'>;
 
 /**
  * Admits HTTP calls by their handlers' limits, or throws. Registered for all handlers by `ElimitModule`, or bound
@@ -49,14 +48,6 @@ export class ElimitGuard implements CanActivate {
 }
 Object.defineProperty(ElimitGuard.prototype, BRAND, { value: true });
 
-/** What `limit` takes. */
-export interface NestGuardOptions extends NestLimitOptions {
-  /** The guard's name; with `createGuards`, the method's. @default `app`; for guards, the controller's and the handler's */
-  readonly name?: string | undefined;
-  /** What is thrown for a refusal. @default an `ElimitException` */
-  readonly exception?: ((rejection: Rejection, context: ExecutionContext) => unknown) | undefined;
-}
-
 /**
  * A Nest guard around a limit that no decorator names, to be bound by hand: `app.useGlobalGuards(limit('auto'))`,
  * `@UseGuards(limit(guards))`.
@@ -65,8 +56,9 @@ export interface NestGuardOptions extends NestLimitOptions {
  * @throws TypeError or RangeError that names the option, its range and the value
  */
 export function limit(target: LimitTarget, options: NestGuardOptions = {}): CanActivate {
+  checkBoundOptions(options);
   const names = new HandlerLimits();
-  const { name, ...rest } = options;
+  const { name, exception: _, ...rest } = options;
   const limited = requestLimit(
     target,
     rest,
@@ -106,15 +98,10 @@ function obey(
 export function refusalOf(
   rejection: Rejection,
   context: ExecutionContext,
-  {
-    exception,
-    statusCode,
-    message,
-  }: Answering & { readonly message?: string | object | undefined },
+  answering: Answering,
 ): unknown {
   const res = responseOf(context);
   endCalls(res); // of guards further out: this is an answer of ours, and says nothing of their load
-  const own = exceptionOf(rejection, { statusCode, message });
-  setHeaders(res, own.headers);
-  return exception === undefined ? own : exception(rejection, context);
+  setHeaders(res, headersOf(rejection));
+  return thrownFor(rejection, context, answering);
 }

@@ -16,7 +16,7 @@ import {
   Optional,
 } from '@nestjs/common';
 import { catchError, Observable } from 'rxjs';
-import { ElimitException, exceptionOf } from './elimit.exception.js';
+import { ElimitException, thrownFor } from './elimit.exception.js';
 import { HandlerLimits } from './handler-limits.js';
 import { responseOf, setHeaders } from './http-context.js';
 import { HANDLER_LIMITS, INTERCEPTED_CONTEXTS, isBranded } from './tokens.js';
@@ -67,7 +67,6 @@ export class ElimitInterceptor implements NestInterceptor {
     if (counted.has(context)) return next.handle();
     counted.add(context);
     const { guard, options } = limit;
-    const { exception, statusCode, message } = this.#limits.options;
     loopMonitor().watch(guard);
     // taken when somebody subscribes: what nobody asks for never runs, and would never end
     return new Observable((subscriber) => {
@@ -76,9 +75,7 @@ export class ElimitInterceptor implements NestInterceptor {
         priority: options.priority?.(context),
       });
       if (!entry.admitted) {
-        subscriber.error(
-          exception?.(entry, context) ?? exceptionOf(entry, { statusCode, message }),
-        );
+        subscriber.error(thrownFor(entry, context, options));
         return undefined;
       }
       const inner = next.handle().subscribe({

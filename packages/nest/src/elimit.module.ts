@@ -1,4 +1,4 @@
-import type { Guard } from '@elimit/core';
+import { type Guard, show } from '@elimit/core';
 import { type DynamicModule, Module, type Provider, Scope, type Type } from '@nestjs/common';
 import { APP_GUARD, APP_INTERCEPTOR, ModuleRef, ModulesContainer } from '@nestjs/core';
 import { breakerOf } from './breaker.decorator.js';
@@ -6,6 +6,7 @@ import { ElimitGuard } from './elimit.guard.js';
 import { ElimitInterceptor } from './elimit.interceptor.js';
 import { HandlerLimits } from './handler-limits.js';
 import { wanted } from './injected.js';
+import { checkAsyncOptions, checkRootOptions } from './option-checks.js';
 import type { ElimitAsyncOptions, ElimitModuleOptions, ElimitRootOptions } from './options.js';
 import { RateLimitGuard } from './rate-limit.guard.js';
 import { StartUpCheck } from './start-up-check.js';
@@ -23,14 +24,25 @@ import {
  */
 @Module({})
 export class ElimitModule {
-  /** @throws TypeError or RangeError when the application starts, for bad options and bad decorators */
+  /**
+   * The module, with these options.
+   *
+   * @throws TypeError at once for what is no option and for a bad `global`; TypeError or RangeError when the
+   *   application starts, for all other bad options and for bad decorators
+   */
   static forRoot(options: ElimitRootOptions = {}): DynamicModule {
+    checkRootOptions(options);
     const { global = true, ...rest } = options;
     return moduleOf({ provide: ELIMIT_OPTIONS, useValue: rest }, global, []);
   }
 
-  /** `forRoot`, with options that are made by what is injected: a configuration service, say. */
+  /**
+   * `forRoot`, with options that are made by what is injected: a configuration service, say.
+   *
+   * @throws as `forRoot`; for bad options that `useFactory` makes, when the application starts
+   */
   static forRootAsync(options: ElimitAsyncOptions): DynamicModule {
+    checkAsyncOptions(options);
     const { global = true, imports = [], inject = [], useFactory } = options;
     return moduleOf({ provide: ELIMIT_OPTIONS, useFactory, inject }, global, imports);
   }
@@ -45,8 +57,11 @@ function moduleOf(
     options,
     {
       provide: HANDLER_LIMITS,
-      useFactory: (given: ElimitModuleOptions, modules: ModulesContainer) =>
-        new HandlerLimits(given, modules),
+      useFactory: (given: ElimitModuleOptions, modules: ModulesContainer) => {
+        const limits = new HandlerLimits(given, modules);
+        checkRateLimitGuard(given.rateLimitGuard, isGlobal);
+        return limits;
+      },
       inject: [ELIMIT_OPTIONS, ModulesContainer],
     },
     {
@@ -87,14 +102,29 @@ function moduleOf(
   };
 }
 
+function checkRateLimitGuard(guard: unknown, isGlobal: boolean): void {
+  if (guard === undefined) return;
+  if (typeof guard !== 'function' || !RateLimitGuard.is(guard)) {
+    throw new TypeError(
+      `elimit.rateLimitGuard must be a class that extends RateLimitGuard, got ${show(guard)}`,
+    );
+  }
+  if (!isGlobal) {
+    throw new TypeError('elimit.rateLimitGuard needs global: true; else bind it with @UseGuards');
+  }
+}
+
 /** Rates first: who is over his own share must not take a slot. */
 function forAllHandlers(): Provider[] {
   return [
     {
       provide: APP_GUARD,
-      useFactory: ({ rateLimitGuard = RateLimitGuard }: ElimitModuleOptions, modules: ModuleRef) =>
-        modules.create(rateLimitGuard),
-      inject: [ELIMIT_OPTIONS, ModuleRef],
+      // the limits have checked their options
+      useFactory: (
+        { options: { rateLimitGuard = RateLimitGuard } }: HandlerLimits,
+        ref: ModuleRef,
+      ) => ref.create(rateLimitGuard),
+      inject: [HANDLER_LIMITS, ModuleRef],
     },
     {
       provide: APP_GUARD,

@@ -1,11 +1,37 @@
 import 'reflect-metadata';
-import { createGuards, type Guard, type Guards, parseMaxConcurrency } from '@elimit/core';
-import { type LimitOptions, type LimitTarget, RequestLimit } from '@elimit/node-http';
+import { isDeepStrictEqual } from 'node:util';
+import { createGuards, functionOf, type Guard, type Guards } from '@elimit/core';
+import {
+  type LimitOptions,
+  type LimitTarget,
+  type RateLimitOptions,
+  RequestLimit,
+  RequestRateLimit,
+} from '@elimit/node-http';
 import type { ExecutionContext, Type } from '@nestjs/common';
 import { MetadataScanner, type ModulesContainer } from '@nestjs/core';
 import type { MaxConcurrencyMetadata } from './decorators.js';
 import { contextOf } from './http-context.js';
-import type { ElimitModuleOptions, NestLimitOptions, NestRateLimitOptions } from './options.js';
+import {
+  callOptionsOf,
+  checkDecorator,
+  checkModuleOptions,
+  checkRateOptions,
+  guardsOptionsOf,
+  isGuard,
+  isGuards,
+  isReadyMade,
+  limitOptionsOf,
+  located,
+  picked,
+} from './option-checks.js';
+import type {
+  ElimitModuleOptions,
+  MaxConcurrencyOptions,
+  MaxConcurrencyTarget,
+  NestLimitOptions,
+  NestRateLimitOptions,
+} from './options.js';
 import { MAX_CONCURRENCY, RATE_LIMIT, SKIP_LIMIT, SKIP_RATE_LIMIT } from './tokens.js';
 
 /** A handler as Nest hands it to enhancers: a method, found through the class it is called on. */
@@ -17,41 +43,23 @@ export interface HandlerLimit {
   readonly guard: Guard;
   /** For HTTP. */
   readonly limited: RequestLimit;
-  readonly options: NestLimitOptions;
+  /** The module's, and over them the decorator's. */
+  readonly options: NestLimitOptions & Pick<ElimitModuleOptions, 'exception'>;
 }
+
+type RateOptions = Omit<RateLimitOptions<[context: ExecutionContext]>, 'handler' | 'keyGenerator'>;
 
 /** The rate limits of one handler, still options. */
 export interface HandlerRate {
   /** Handlers of one controller that share a limiter have this in common. */
   readonly owner: object;
+  /** Tells the limiters of an owner apart. */
+  readonly key: unknown;
   readonly name: string;
+  /** Where it stands, for messages. */
+  readonly where: string;
   readonly options: NestRateLimitOptions;
 }
-
-/** Options that belong to guards: `RequestLimit` gets its guards ready-made. */
-const GUARDS_OWN = {
-  serverMaxConcurrency: true,
-  methodMaxConcurrency: true,
-  methods: true,
-  maxNames: true,
-  serverName: true,
-  dryRun: true,
-  random: true,
-  registry: true,
-};
-/** Options that are this package's. */
-const MODULES_OWN = {
-  guards: true,
-  contexts: true,
-  exception: true,
-  rateLimit: true,
-  rateLimitGuard: true,
-  global: true,
-  shared: true,
-  skip: true,
-  priority: true,
-  name: true,
-};
 
 /** Knows the limits of every handler: from decorators, and from the module's options. One for each application. */
 export class HandlerLimits {
@@ -60,38 +68,32 @@ export class HandlerLimits {
   readonly guards: Guards;
   /** Handlers without a decorator are counted, too. */
   readonly #coversAll: boolean;
+  readonly #ofLimits: NestLimitOptions;
   readonly #scanner = new MetadataScanner();
   /** Classes that go by a name, in the order in which they were met. */
   readonly #classes = new Map<string, Type[]>();
   readonly #limits = new WeakMap<object, Map<Handler, HandlerLimit | undefined>>();
   readonly #methods = new WeakMap<object, Map<Handler, string>>();
   readonly #named = new Map<string, Guard>();
+  /** What decorators have said, by the guard's name. */
+  readonly #told = new Map<string, MaxConcurrencyTarget>();
 
   /** @throws TypeError or RangeError that names the option, or the handler and what is wrong with its limit */
   constructor(options: ElimitModuleOptions = {}, modules?: ModulesContainer) {
+    checkModuleOptions(options);
     this.options = options;
     const { guards, serverMaxConcurrency, methodMaxConcurrency } = options;
-    const given = pick(options, GUARDS_OWN);
-    if (guards !== undefined) {
-      const [name] = Object.keys(given);
-      if (name !== undefined) {
-        throw new TypeError(`elimit.${name} belongs to the guards: give it to createGuards`);
-      }
-    }
     this.#coversAll = [guards, serverMaxConcurrency, methodMaxConcurrency].some(
       (value) => value !== undefined,
     );
     this.guards =
-      guards ??
-      createGuards({
-        methodMaxConcurrency: 'unlimited',
-        onEvent: options.onEvent,
-        clock: options.clock,
-        timers: options.timers,
-        ...given,
-      });
-    // unknown options are refused now, not with the first call
-    requestLimit(this.guards, this.options, 'elimit');
+      guards ?? createGuards({ methodMaxConcurrency: 'unlimited', ...guardsOptionsOf(options) });
+    this.#ofLimits = limitOptionsOf(options);
+    // bad values are refused now, not with the first call
+    requestLimit(this.guards, this.#ofLimits, 'elimit');
+    for (const { where, options: rate } of this.#ratesAt(this, 'elimit')) {
+      located(where, () => this.#try(rate));
+    }
     if (modules !== undefined) this.#declare(modules);
   }
 
@@ -108,27 +110,38 @@ export class HandlerLimits {
     return limit;
   }
 
-  /** The rate limits of a handler; the guard makes limiters of them. */
+  /**
+   * The rate limits of a handler; the guard makes limiters of them.
+   *
+   * @throws TypeError that names the handler, and what is wrong with its list
+   */
   ratesOf(of: Type, handler: Handler): readonly HandlerRate[] {
     if (isSkipped(SKIP_RATE_LIMIT, of, handler)) return [];
-    const own = Reflect.getMetadata(RATE_LIMIT, handler) as Rates | undefined;
-    const ofClass = Reflect.getMetadata(RATE_LIMIT, of) as Rates | undefined;
-    const rates = own ?? ofClass ?? this.options.rateLimit;
-    if (rates === undefined) return [];
-    const level = own !== undefined ? handler : ofClass !== undefined ? of : this;
-    const list = Array.isArray(rates)
-      ? (rates as NestRateLimitOptions[])
-      : [rates as NestRateLimitOptions];
-    return list.map((options): HandlerRate => {
-      const isShared = options.shared === true && level !== handler;
-      const base = !isShared
-        ? this.nameOf(of, handler)
-        : level === of
-          ? this.#classNameOf(of)
-          : 'all';
+    const level = [handler, of].find((at) => Reflect.hasMetadata(RATE_LIMIT, at)) ?? this;
+    const byHandler = this.nameOf(of, handler);
+    return this.#ratesAt(level, byHandler).map(({ options, where }): HandlerRate => {
+      const isShared = options.shared === true;
+      if (isShared && level === handler) {
+        throw new TypeError(`${where}: shared is for controllers and the module`);
+      }
+      const base = !isShared ? byHandler : level === of ? this.#classNameOf(of) : 'all';
       const name = options.name === undefined ? base : `${base}:${options.name}`;
-      return { owner: isShared ? level : handler, name, options };
+      const owner = isShared ? level : handler;
+      return { owner, key: options.limiter ?? name, name, where, options };
     });
+  }
+
+  /** What a limiter is made of, the module's part included. */
+  rateOptions(options: NestRateLimitOptions, name: string): RateOptions {
+    const { ttl, getTracker: _, generateKey: __, shared: ___, ...rest } = picked(options);
+    const { onEvent, clock, timers, random, registry } = this.options;
+    const isMade = rest.limiter !== undefined; // it has had these
+    return {
+      ...picked(isMade ? { onEvent } : { onEvent, clock, timers, random, registry }),
+      ...rest,
+      ...(!isMade && { name }),
+      ...(ttl !== undefined && { windowMs: ttl }),
+    };
   }
 
   /** `Orders.list`; another class `Orders` is `Orders#2`. */
@@ -161,7 +174,51 @@ export class HandlerLimits {
 
   #declareClass(of: unknown): void {
     if (typeof of !== 'function') return;
-    for (const handler of handlersOf(of as Type, this.#scanner)) this.limitOf(of as Type, handler);
+    for (const handler of handlersOf(of as Type, this.#scanner)) {
+      this.limitOf(of as Type, handler);
+      const rates = this.ratesOf(of as Type, handler);
+      // the module's have been tried
+      if (![of, handler].some((at) => Reflect.hasMetadata(RATE_LIMIT, at))) continue;
+      for (const { where, options } of rates) located(where, () => this.#try(options));
+    }
+  }
+
+  /** What stands at a handler, at a class, or in the module's options: each in order, and unlike the others. */
+  #ratesAt(level: object, byHandler: string): Pick<HandlerRate, 'where' | 'options'>[] {
+    const ofModule = level === this;
+    const given: unknown = ofModule
+      ? this.options.rateLimit
+      : Reflect.getMetadata(RATE_LIMIT, level);
+    if (ofModule && given === undefined) return [];
+    const list = (Array.isArray(given) ? given : [given]) as NestRateLimitOptions[];
+    const seen = new Set<unknown>();
+    return list.map((options, i) => {
+      const at = Array.isArray(given) ? `[${i}]` : '';
+      const where = ofModule ? `elimit.rateLimit${at}` : `@RateLimit${at} on ${byHandler}`;
+      located(where, () => checkRateOptions(options));
+      const { limiter, name } = options;
+      if (seen.has(limiter ?? name)) {
+        // one of the two would count nothing, and nobody would see it
+        const what = limiter === undefined ? 'name: give each a name of its own' : 'limiter';
+        throw new TypeError(`${where}: a limit before it has the same ${what}`);
+      }
+      seen.add(limiter ?? name);
+      return { where, options };
+    });
+  }
+
+  /** Makes a limiter that nobody sees, for what it throws. A store is opened by limiters that count. */
+  #try(options: NestRateLimitOptions): RequestRateLimit<[ExecutionContext]> {
+    const { store, ...rest } = this.rateOptions(options, 'elimit');
+    const isStore = typeof (store as { open?: unknown } | undefined)?.open === 'function';
+    return new RequestRateLimit<[ExecutionContext]>(
+      {
+        ...rest,
+        ...(rest.limiter === undefined && { registry: false }),
+        ...(store !== undefined && { store: isStore ? UNOPENED : store }),
+      },
+      { addressOf: () => undefined, stateOf: (req) => req },
+    );
   }
 
   #make(of: Type, handler: Handler): HandlerLimit | undefined {
@@ -169,25 +226,30 @@ export class HandlerLimits {
     const own = Reflect.getMetadata(MAX_CONCURRENCY, handler) as MaxConcurrencyMetadata | undefined;
     const ofClass = Reflect.getMetadata(MAX_CONCURRENCY, of) as MaxConcurrencyMetadata | undefined;
     const found = own ?? ofClass;
-    const isShared = own === undefined && ofClass?.options.shared === true;
-    const byDefault = isShared ? this.#classNameOf(of) : this.nameOf(of, handler);
-    const name = found?.options.name ?? byDefault;
+    const byHandler = this.nameOf(of, handler);
     if (found === undefined) {
-      const isDeclared =
-        this.options.methods !== undefined && Object.hasOwn(this.options.methods, name);
-      if (!this.#coversAll && !isDeclared) return undefined;
+      if (!this.#coversAll && !this.#isDeclared(byHandler)) return undefined;
+      return this.#limitNamed(byHandler, undefined, {});
     }
-    try {
-      return this.#limitNamed(name, found);
-    } catch (error) {
-      if (error instanceof Error) error.message = `@MaxConcurrency on ${name}: ${error.message}`;
-      throw error;
-    }
+    return located(`@MaxConcurrency on ${byHandler}`, () => {
+      const { target, options } = found;
+      checkDecorator(target, options);
+      if (options.shared === true && own !== undefined) {
+        throw new TypeError('maxConcurrency.shared is for controllers');
+      }
+      const byDefault = options.shared === true ? this.#classNameOf(of) : byHandler;
+      return this.#limitNamed(options.name ?? byDefault, target, options);
+    });
   }
 
-  #limitNamed(name: string, found: MaxConcurrencyMetadata | undefined): HandlerLimit {
-    const options = { ...this.options, ...found?.options };
-    const target = found?.target;
+  #limitNamed(
+    name: string,
+    decorated: MaxConcurrencyTarget | undefined,
+    { dryRun, ...own }: MaxConcurrencyOptions,
+  ): HandlerLimit {
+    // what operators say in the module's options goes before what the code says
+    const target = this.#isDeclared(name) ? undefined : decorated;
+    const isNew = target !== undefined && !this.#isTold(name, target);
     let guard: Guard;
     let limits: LimitTarget = this.guards;
     if (isGuard(target)) {
@@ -197,19 +259,36 @@ export class HandlerLimits {
       guard = target.guardOf(name);
       limits = target;
     } else {
-      // what operators say in the module's options goes before what the code says
-      const isDeclared =
-        this.options.methods !== undefined && Object.hasOwn(this.options.methods, name);
-      if (target !== undefined && !isDeclared && !this.#named.has(name)) {
-        parseMaxConcurrency(target);
-        this.guards.setMaxConcurrency(name, target);
-      }
+      if (isNew) this.guards.setMaxConcurrency(name, target);
       guard = this.guards.guardOf(name);
-      const { dryRun } = found?.options ?? {};
       if (dryRun !== undefined) guard.configure({ dryRun });
     }
     this.#named.set(name, guard);
-    return { name, guard, limited: requestLimit(limits, options, name), options };
+    const options = { ...this.#ofLimits, ...callOptionsOf(own) };
+    const limited = requestLimit(limits, options, name);
+    const { exception } = this.options;
+    return { name, guard, limited, options: { ...options, exception } };
+  }
+
+  #isDeclared(name: string): boolean {
+    const { methods } = this.options;
+    return methods !== undefined && Object.hasOwn(methods, name);
+  }
+
+  /**
+   * True if another decorator has said the same of this name already.
+   *
+   * @throws TypeError if it has said something else: one of the two would count for nothing
+   */
+  #isTold(name: string, target: MaxConcurrencyTarget): boolean {
+    const before = this.#told.get(name);
+    this.#told.set(name, before ?? target);
+    if (before === undefined) return false;
+    const isSame =
+      before === target ||
+      (!isReadyMade(before) && !isReadyMade(target) && isDeepStrictEqual(before, target));
+    if (isSame) return true;
+    throw new TypeError(`another decorator gives the name ${name} another limit`);
   }
 
   #classNameOf(of: Type): string {
@@ -239,7 +318,8 @@ export class HandlerLimits {
   }
 }
 
-type Rates = NestRateLimitOptions | readonly NestRateLimitOptions[];
+/** A store for limiters that are made to see whether they can be. */
+const UNOPENED = { open: () => ({}) as never };
 
 /** The limit of HTTP calls; its refusals are thrown, so it writes none but those that come while a handler runs. */
 export function requestLimit(
@@ -248,17 +328,13 @@ export function requestLimit(
   name: string,
   methodNameOf: (context: ExecutionContext) => string | undefined = () => name,
 ): RequestLimit {
-  const { skip, priority } = options;
-  const isMade = isGuard(target) || isGuards(target);
-  const alike = Object.fromEntries(
-    Object.entries(options).filter(
-      ([key]) => !Object.hasOwn(MODULES_OWN, key) && !(isMade && Object.hasOwn(GUARDS_OWN, key)),
-    ),
-  ) as LimitOptions;
+  const { skip, priority, ...alike } = options;
+  if (skip !== undefined) functionOf('limit.skip', skip);
+  if (priority !== undefined) functionOf('limit.priority', priority);
   return new RequestLimit(
     target,
     {
-      ...alike,
+      ...(alike as LimitOptions),
       skip: skip && ((req) => skip(contextOf(req))),
       priority: priority && ((req) => priority(contextOf(req))),
     },
@@ -304,25 +380,4 @@ export function isEntrance(metatype: unknown): boolean {
 /** A handler's own goes before its controller's. */
 function isSkipped(key: string, of: Type, handler: Handler): boolean {
   return (Reflect.getMetadata(key, handler) ?? Reflect.getMetadata(key, of)) === true;
-}
-
-function pick(options: object, keys: object): Record<string, unknown> {
-  return Object.fromEntries(
-    Object.entries(options).filter(
-      ([key, value]) => Object.hasOwn(keys, key) && value !== undefined,
-    ),
-  );
-}
-
-function isGuards(target: unknown): target is Guards {
-  return typeof target === 'object' && target !== null && 'guardOf' in target;
-}
-
-function isGuard(target: unknown): target is Guard {
-  return (
-    typeof target === 'object' &&
-    target !== null &&
-    'tryAcquire' in target &&
-    !('guardOf' in target)
-  );
 }

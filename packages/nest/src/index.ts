@@ -39,7 +39,7 @@ export {
   SkipRateLimit,
 } from './decorators.js';
 export { ElimitException, type ElimitExceptionOptions } from './elimit.exception.js';
-export { ElimitGuard, limit, type NestGuardOptions } from './elimit.guard.js';
+export { ElimitGuard, limit } from './elimit.guard.js';
 export { ElimitInterceptor } from './elimit.interceptor.js';
 export { ElimitModule } from './elimit.module.js';
 export type {
@@ -48,6 +48,7 @@ export type {
   ElimitRootOptions,
   MaxConcurrencyOptions,
   MaxConcurrencyTarget,
+  NestGuardOptions,
   NestLimitOptions,
   NestRateLimitOptions,
 } from './options.js';

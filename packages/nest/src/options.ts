@@ -25,8 +25,13 @@ export interface NestLimitOptions
   readonly priority?: ((context: ExecutionContext) => Priority) | undefined;
 }
 
-/** What `@MaxConcurrency` takes besides its value. */
-export interface MaxConcurrencyOptions extends NestLimitOptions {
+/**
+ * What `@MaxConcurrency` takes besides its value: all that is about its own calls. What a module's guards have in
+ * common, `onEvent` and the registry say, is the module's, or that of a guard made before; such a guard also has
+ * its own `dryRun`.
+ */
+export interface MaxConcurrencyOptions
+  extends Omit<NestLimitOptions, 'onEvent' | 'clock' | 'timers' | 'random' | 'registry'> {
   /** The guard's name. @default the controller's and the handler's: `Orders.list` */
   readonly name?: string | undefined;
   /** On a controller: one guard for all of its handlers, named after it. @default false: each has its own */
@@ -35,6 +40,14 @@ export interface MaxConcurrencyOptions extends NestLimitOptions {
 
 /** What `@MaxConcurrency` takes: a value for a guard of its own, or a guard or guards made before. */
 export type MaxConcurrencyTarget = MaxConcurrency | Guard | Guards;
+
+/** What `limit` takes. */
+export interface NestGuardOptions extends NestLimitOptions {
+  /** The guard's name; with `createGuards`, the method's. @default `app`; for guards, the controller's and the handler's */
+  readonly name?: string | undefined;
+  /** What is thrown for a refusal. @default an `ElimitException` */
+  readonly exception?: ((rejection: Rejection, context: ExecutionContext) => unknown) | undefined;
+}
 
 /** What `@RateLimit` takes. */
 export interface NestRateLimitOptions

@@ -1,4 +1,3 @@
-import { functionOf } from '@elimit/core';
 import { type ProxyTrust, type RateRefusal, RequestRateLimit } from '@elimit/node-http';
 import {
   type CanActivate,
@@ -6,20 +5,54 @@ import {
   Inject,
   Injectable,
   Optional,
+  type Type,
 } from '@nestjs/common';
 import { refusalOf } from './elimit.guard.js';
 import { type Handler, HandlerLimits, type HandlerRate } from './handler-limits.js';
 import { contextOf, noteContext, requestOf, responseOf } from './http-context.js';
+import { located } from './option-checks.js';
 import type { NestRateLimitOptions } from './options.js';
 import { HANDLER_LIMITS, isBranded } from './tokens.js';
 
 const BRAND = Symbol.for('@elimit/nest/RateLimitGuard');
 
-type Call = [context: ExecutionContext];
+type Call = [context: ExecutionContext, guard: RateLimitGuard];
 interface Rate {
   readonly limited: RequestRateLimit<Call>;
   readonly options: NestRateLimitOptions;
 }
+
+/** The limiters of one class of guards in one application. */
+interface Made {
+  readonly ofHandlers: WeakMap<object, Map<Handler, readonly Rate[]>>;
+  readonly byOwner: WeakMap<object, Map<unknown, Rate>>;
+}
+
+/**
+ * By application and class: Nest makes a guard for each module that binds it, and, where it injects something of a
+ * request's scope, for each request. What they count is one thing.
+ */
+const madeBy = new WeakMap<HandlerLimits, Map<unknown, Made>>();
+
+function madeFor(limits: HandlerLimits, guard: unknown): Made {
+  let byClass = madeBy.get(limits);
+  if (byClass === undefined) {
+    byClass = new Map();
+    madeBy.set(limits, byClass);
+  }
+  let made = byClass.get(guard);
+  if (made === undefined) {
+    made = { ofHandlers: new WeakMap(), byOwner: new WeakMap() };
+    byClass.set(guard, made);
+  }
+  return made;
+}
+
+/**
+ * Makes a handler's limiters, if this is a guard of ours that is about to stand in front of it: when the application
+ * starts, so that all limiters are seen from then on, and none is taken for one that is made for a request.
+ */
+export let makeLimiters: (guard: unknown, of: Type, handler: Handler) => void;
 
 /**
  * Counts HTTP calls by their handlers' `@RateLimit`, or throws with 429. Registered for all handlers by
@@ -28,17 +61,25 @@ interface Rate {
 @Injectable()
 export class RateLimitGuard implements CanActivate {
   readonly #limits: HandlerLimits;
-  readonly #rates = new WeakMap<object, Map<Handler, readonly Rate[]>>();
-  readonly #shared = new WeakMap<object, Map<string, Rate>>();
+  readonly #made: Made;
 
   /** @param limits - the module's; without a module, what decorators say and nothing else */
   constructor(@Optional() @Inject(HANDLER_LIMITS) limits?: unknown) {
     this.#limits = (limits as HandlerLimits | undefined) ?? new HandlerLimits();
+    this.#made = madeFor(this.#limits, new.target);
+  }
+
+  static {
+    makeLimiters = (guard, of, handler) => {
+      if (typeof guard === 'object' && guard !== null && #limits in guard) {
+        guard.#ratesOf(of, handler);
+      }
+    };
   }
 
   canActivate(context: ExecutionContext): boolean | Promise<boolean> {
     if (context.getType() !== 'http') return true;
-    const rates = this.#ratesOf(context);
+    const rates = this.#ratesOf(context.getClass(), context.getHandler() as never);
     return rates.length === 0 ? true : this.#check(context, rates);
   }
 
@@ -65,7 +106,7 @@ export class RateLimitGuard implements CanActivate {
     const res = responseOf(context);
     noteContext(req, context);
     for (const { limited, options } of rates) {
-      const { refusal } = await limited.check(req, res, context);
+      const { refusal } = await limited.check(req, res, context, this);
       if (refusal !== undefined) throw await this.#refusal(limited, refusal, options, context);
     }
     return true;
@@ -85,54 +126,46 @@ export class RateLimitGuard implements CanActivate {
       exception: this.#limits.options.exception,
       statusCode,
       message,
-    } as Parameters<typeof refusalOf>[2]);
+    });
   }
 
-  #ratesOf(context: ExecutionContext): readonly Rate[] {
-    const of = context.getClass();
-    const handler = context.getHandler() as unknown as Handler;
-    let byHandler = this.#rates.get(of);
+  #ratesOf(of: Type, handler: Handler): readonly Rate[] {
+    const { ofHandlers } = this.#made;
+    let byHandler = ofHandlers.get(of);
     if (byHandler === undefined) {
       byHandler = new Map();
-      this.#rates.set(of, byHandler);
+      ofHandlers.set(of, byHandler);
     }
     let rates = byHandler.get(handler);
     if (rates === undefined) {
-      rates = this.#limits.ratesOf(of, handler).map((rate) => this.#made(of, rate));
+      rates = this.#limits.ratesOf(of, handler).map((rate) => this.#rateOf(of, rate));
       byHandler.set(handler, rates);
     }
     return rates;
   }
 
   /** A handler inherited by two controllers has a limiter in each. */
-  #made(of: object, rate: HandlerRate): Rate {
+  #rateOf(of: object, rate: HandlerRate): Rate {
     const owner = rate.options.shared === true ? rate.owner : of;
-    let byName = this.#shared.get(owner);
-    if (byName === undefined) {
-      byName = new Map();
-      this.#shared.set(owner, byName);
+    const { byOwner } = this.#made;
+    let byKey = byOwner.get(owner);
+    if (byKey === undefined) {
+      byKey = new Map();
+      byOwner.set(owner, byKey);
     }
-    let made = byName.get(rate.name);
+    let made = byKey.get(rate.key);
     if (made === undefined) {
-      made = { limited: this.#make(rate), options: rate.options };
-      byName.set(rate.name, made);
+      made = { limited: located(rate.where, () => this.#make(rate)), options: rate.options };
+      byKey.set(rate.key, made);
     }
     return made;
   }
 
   #make({ name, options }: HandlerRate): RequestRateLimit<Call> {
-    const { ttl, getTracker, generateKey, shared: _, ...rest } = options;
-    if (ttl !== undefined && rest.windowMs !== undefined) {
-      throw new TypeError(`@RateLimit on ${name}: ttl and windowMs are the same: give one`);
-    }
-    if (getTracker !== undefined) functionOf('rateLimit.getTracker', getTracker);
-    if (generateKey !== undefined) functionOf('rateLimit.generateKey', generateKey);
+    const { getTracker, generateKey } = options;
     const limited: RequestRateLimit<Call> = new RequestRateLimit<Call>(
       {
-        onEvent: this.#limits.options.onEvent,
-        ...rest,
-        ...(rest.limiter === undefined && { name }),
-        ...(ttl !== undefined && { windowMs: ttl }),
+        ...this.#limits.rateOptions(options, name),
         ...(this.#countsOtherwise(options) && { keyGenerator }),
       },
       {
@@ -141,12 +174,11 @@ export class RateLimitGuard implements CanActivate {
         stateOf: (req) => contextOf(req).switchToHttp().getRequest<object>(),
       },
     );
-    const trackerOf = async (context: ExecutionContext): Promise<string> =>
-      (await (getTracker ?? ((one) => this.getTracker(one)))(context)) ??
-      limited.keyOf(addressOf(context));
-    const keyOf = generateKey ?? ((context, tracker) => this.generateKey(context, tracker));
-    async function keyGenerator(context: ExecutionContext): Promise<string> {
-      return keyOf(context, await trackerOf(context));
+    async function keyGenerator(context: ExecutionContext, guard: RateLimitGuard): Promise<string> {
+      const tracker =
+        (await (getTracker ?? ((one) => guard.getTracker(one)))(context)) ??
+        limited.keyOf(addressOf(context));
+      return (generateKey ?? ((one, of) => guard.generateKey(one, of)))(context, tracker);
     }
     return limited;
   }

@@ -5,7 +5,7 @@ import { MetadataScanner, type ModulesContainer } from '@nestjs/core';
 import { ElimitGuard } from './elimit.guard.js';
 import { ElimitInterceptor } from './elimit.interceptor.js';
 import { type Handler, type HandlerLimits, handlersOf } from './handler-limits.js';
-import { RateLimitGuard } from './rate-limit.guard.js';
+import { makeLimiters, RateLimitGuard } from './rate-limit.guard.js';
 import { MAX_CONCURRENCY, RATE_LIMIT } from './tokens.js';
 
 /** Nest's own keys for what `@UseGuards` and `@UseInterceptors` bind. */
@@ -17,7 +17,7 @@ interface Global {
   readonly interceptors: readonly unknown[];
 }
 
-/** Warns, when the application has started, of decorators that nothing reads. */
+/** When the application has started: warns of decorators that nothing reads, and has rate limiters made. */
 export class StartUpCheck implements OnApplicationBootstrap {
   readonly #limits: HandlerLimits;
   readonly #modules: ModulesContainer;
@@ -31,11 +31,25 @@ export class StartUpCheck implements OnApplicationBootstrap {
   onApplicationBootstrap(): void {
     const all = globalOf(this.#modules);
     const seen = new Set<unknown>();
-    for (const { controllers, providers } of this.#modules.values()) {
+    for (const { controllers, providers, injectables } of this.#modules.values()) {
+      for (const { metatype } of controllers.values()) {
+        if (typeof metatype !== 'function') continue;
+        this.#limiters(metatype as Type, all, (guard) => injectables.get(guard as Type)?.instance);
+      }
       for (const { metatype } of [...controllers.values(), ...providers.values()]) {
         if (typeof metatype !== 'function' || seen.has(metatype)) continue;
         seen.add(metatype);
         this.#look(metatype as Type, all);
+      }
+    }
+  }
+
+  /** @param instanceOf - the guard that Nest has made in this module for a class that is bound by hand */
+  #limiters(of: Type, all: Global, instanceOf: (guard: unknown) => unknown): void {
+    for (const handler of handlersOf(of, this.#scanner)) {
+      if (!Reflect.hasMetadata('path', handler)) continue;
+      for (const guard of [...all.guards, ...bound(GUARDS, of, handler)]) {
+        makeLimiters(typeof guard === 'function' ? instanceOf(guard) : guard, of, handler);
       }
     }
   }

@@ -5,6 +5,7 @@ import { createRegistry, type Guards, type Rejection, rejectionBody } from '@eli
 import { afterEach, describe, expect, it } from '@jest/globals';
 import {
   type CallHandler,
+  Catch,
   Controller,
   type DynamicModule,
   type ExecutionContext,
@@ -13,7 +14,9 @@ import {
   Module,
   type NestInterceptor,
   type Provider,
+  type RpcExceptionFilter,
   type Type,
+  UseFilters,
   UseInterceptors,
 } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
@@ -35,11 +38,21 @@ import { ExpressAdapter } from '@nestjs/platform-express';
 import { WsAdapter } from '@nestjs/platform-ws';
 import { MessageBody, SubscribeMessage, WebSocketGateway, WsException } from '@nestjs/websockets';
 import { type GraphQLSchema, graphql } from 'graphql';
-import { firstValueFrom, NEVER, type Observable, Subject, startWith, take, toArray } from 'rxjs';
+import {
+  firstValueFrom,
+  NEVER,
+  type Observable,
+  Subject,
+  startWith,
+  take,
+  throwError,
+  toArray,
+} from 'rxjs';
 import request from 'supertest';
 import { WebSocket } from 'ws';
 import {
   ELIMIT_GUARDS,
+  ElimitException,
   ElimitInterceptor,
   ElimitModule,
   type ElimitRootOptions,
@@ -122,9 +135,9 @@ describe('a TCP microservice', () => {
     }
   }
 
-  async function serve(options: ElimitRootOptions): Promise<ClientProxy> {
+  async function serve(options: ElimitRootOptions, controller: Type = Sums): Promise<ClientProxy> {
     const port = await freePort();
-    await create(moduleOf(options, { controllers: [Sums] }));
+    await create(moduleOf(options, { controllers: [controller] }));
     app?.connectMicroservice(
       { transport: Transport.TCP, options: { port, host: '127.0.0.1' } },
       { inheritAppConfig: true },
@@ -161,6 +174,30 @@ describe('a TCP microservice', () => {
     });
     free();
     expect(counts('Sums.sum')).toEqual([3, 0, 1, 2, 1]);
+  });
+
+  it('is refused with the words and the status of its decorator', async () => {
+    @Catch(ElimitException)
+    class Tells implements RpcExceptionFilter<ElimitException> {
+      catch(exception: ElimitException): Observable<never> {
+        const { message } = exception.getResponse() as { message: string };
+        return throwError(() => ({ status: exception.getStatus(), message }));
+      }
+    }
+    @UseFilters(Tells)
+    @Controller()
+    class Worded {
+      @MaxConcurrency(1, { statusCode: 429, message: 'mine' }) @MessagePattern('own') own() {}
+      @MaxConcurrency(1) @MessagePattern('plain') plain() {}
+    }
+    const options = { contexts: ['rpc'], statusCode: 529, message: 'ours' };
+    const client = await serve({ ...options, exception: () => undefined }, Worded);
+    occupy('Worded.own');
+    occupy('Worded.plain');
+    const refusal = (pattern: string) =>
+      firstValueFrom(client.send<unknown>(pattern, {})).catch((error: unknown) => error);
+    expect(await refusal('own')).toEqual({ status: 429, message: 'mine' });
+    expect(await refusal('plain')).toEqual({ status: 529, message: 'ours' });
   });
 
   it('holds the slot of a stream until it has completed', async () => {

@@ -2,6 +2,7 @@ import 'reflect-metadata';
 import type { Server } from 'node:http';
 import {
   BreakerOpenError,
+  createGuard,
   createRegistry,
   type ElimitEvent,
   type Guard,
@@ -437,7 +438,10 @@ describe('guards', () => {
   it('work by hand without the module', async () => {
     @Controller()
     class ByHand {
-      @UseGuards(ElimitGuard) @MaxConcurrency(1, { registry: false }) @Get('a') a() {
+      @UseGuards(ElimitGuard)
+      @MaxConcurrency(createGuard({ limit: 1, registry: false }))
+      @Get('a')
+      a() {
         return 'a';
       }
       @UseGuards(limit(1, { registry: false, name: 'b' })) @Get('b') b() {
