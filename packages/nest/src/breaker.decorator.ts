@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import { CircuitBreaker, type CircuitBreakerOptions, functionOf, objectOf } from '@elimit/core';
 import { isObservable } from 'rxjs';
+import { located } from './option-checks.js';
 
 /** What `@Breaker` takes: the breaker's options, and what its calls are given. */
 export type BreakerDecoratorOptions = CircuitBreakerOptions & {
@@ -35,7 +36,7 @@ export function breakerOf(name: string): CircuitBreaker {
  * Its name is the class's and the method's, `Catalog.load`. It belongs to the method, not to an instance: all
  * instances in the process share it.
  *
- * @throws TypeError or RangeError for bad options, when the breaker is first needed
+ * @throws TypeError or RangeError for bad options, when the class is evaluated
  */
 export function Breaker(options: BreakerDecoratorOptions = {}): MethodDecorator {
   const { fallback, ...rest } = objectOf('breaker', options);
@@ -43,6 +44,7 @@ export function Breaker(options: BreakerDecoratorOptions = {}): MethodDecorator 
   return (target, key, descriptor: PropertyDescriptor) => {
     const method = functionOf('@Breaker', descriptor.value as unknown) as Method;
     const name = freeName(rest.name ?? `${target.constructor.name}.${String(key)}`);
+    located(`@Breaker on ${name}`, () => tryBreaker({ ...rest, name }));
     let made: CircuitBreaker | undefined;
     const breaker = (): CircuitBreaker => {
       made ??= new CircuitBreaker({ ...rest, name });
@@ -65,6 +67,17 @@ export function Breaker(options: BreakerDecoratorOptions = {}): MethodDecorator 
     descriptor.value = guarded;
     return descriptor;
   };
+}
+
+/** Makes a breaker that nobody sees, for what it throws: the one that counts is made when it is needed. */
+function tryBreaker(options: CircuitBreakerOptions): CircuitBreaker {
+  const { cluster } = options;
+  const isCluster = typeof (cluster as { join?: unknown } | undefined)?.join === 'function';
+  return new CircuitBreaker({
+    ...options,
+    registry: false,
+    ...(isCluster && { cluster: { join: () => () => 0 } }),
+  });
 }
 
 type Method = (this: unknown, ...args: unknown[]) => unknown;

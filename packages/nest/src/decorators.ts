@@ -1,3 +1,4 @@
+import { booleanOf, textOf } from '@elimit/core';
 import { createParamDecorator, Inject, SetMetadata } from '@nestjs/common';
 import { hangUpOf } from './http-context.js';
 import { wanted } from './injected.js';
@@ -37,7 +38,7 @@ export function MaxConcurrency(
 
 /** Calls go through unlimited and uncounted. `@SkipLimit(false)` takes a controller's back for a handler. */
 export function SkipLimit(skip = true): MethodDecorator & ClassDecorator {
-  return SetMetadata(SKIP_LIMIT, skip);
+  return SetMetadata(SKIP_LIMIT, booleanOf('@SkipLimit', skip));
 }
 
 /**
@@ -52,7 +53,7 @@ export function RateLimit(
 
 /** No rate limit. `@SkipRateLimit(false)` takes a controller's back for a handler. */
 export function SkipRateLimit(skip = true): MethodDecorator & ClassDecorator {
-  return SetMetadata(SKIP_RATE_LIMIT, skip);
+  return SetMetadata(SKIP_RATE_LIMIT, booleanOf('@SkipRateLimit', skip));
 }
 
 /** Gives a handler an `AbortSignal` that aborts when its client hangs up before the answer has ended. */
@@ -60,7 +61,7 @@ export const HangUp = createParamDecorator((_data: unknown, context) => hangUpOf
 
 /** Injects the `Guard` of a handler, by its name: `@InjectGuard('Orders.list')`. */
 export function InjectGuard(name: string): ParameterDecorator & PropertyDecorator {
-  wanted('guards').add(name);
+  wanted('guards').add(textOf('@InjectGuard', name));
   return Inject(guardToken(name));
 }
 
@@ -71,6 +72,6 @@ export function InjectGuards(): ParameterDecorator & PropertyDecorator {
 
 /** Injects the `CircuitBreaker` of a method that is decorated with `@Breaker`, by its name: `@InjectBreaker('Catalog.load')`. */
 export function InjectBreaker(name: string): ParameterDecorator & PropertyDecorator {
-  wanted('breakers').add(name);
+  wanted('breakers').add(textOf('@InjectBreaker', name));
   return Inject(breakerToken(name));
 }
