@@ -19,7 +19,7 @@ function breakers(): Map<string, () => CircuitBreaker> {
 }
 
 /**
- * The breaker of the method that `@Breaker` decorates, by its name.
+ * The breaker of the method that `@Breaker` decorates, by its name: `Catalog.load`.
  *
  * @throws Error that lists the names there are
  */

@@ -1,6 +1,7 @@
 import {
   BRPC_CODES,
   hasBrand,
+  integerIn,
   REJECTION_STATUS,
   type Rejection,
   rejectionBody,
@@ -24,15 +25,24 @@ export interface ElimitExceptionOptions {
  * response when it is thrown, and stand in `headers` for filters that write their own.
  */
 export class ElimitException extends HttpException {
+  /** Stable, for programs; a `RejectedError` has the same. */
   readonly code = 'ERR_REJECTED';
+  /** `retry-after` in seconds, `cache-control`, and the ELIMIT mark `x-bd-error-code`. */
   readonly headers: Readonly<Record<string, string>>;
+  /** What `is` looks for. */
   readonly [BRAND] = true;
 
+  /**
+   * @param rejection - who refused, why, and when to ask again
+   * @throws TypeError or RangeError for a `statusCode` outside 400 to 599
+   */
   constructor(
+    /** Who refused, why, and when to ask again. */
     readonly rejection: Rejection,
     options: ElimitExceptionOptions = {},
   ) {
     const { statusCode = REJECTION_STATUS[rejection.reason], message } = options;
+    integerIn('statusCode', statusCode, 400, 599);
     super(typeof message === 'object' ? message : rejectionBody(rejection, message), statusCode);
     this.headers = headersOf(rejection);
   }

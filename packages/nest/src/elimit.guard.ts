@@ -34,6 +34,11 @@ export class ElimitGuard implements CanActivate {
     this.#limits = (limits as HandlerLimits | undefined) ?? new HandlerLimits();
   }
 
+  /**
+   * True when the call's turn has come. Its client may leave first: then this promise never settles.
+   *
+   * @throws ElimitException, or what the module's `exception` makes, for a refused call
+   */
   canActivate(context: ExecutionContext): boolean | Promise<boolean> {
     if (context.getType() !== 'http') return true;
     const found = this.#limits.limitOf(context.getClass(), context.getHandler() as never);
@@ -52,7 +57,8 @@ Object.defineProperty(ElimitGuard.prototype, BRAND, { value: true });
  * A Nest guard around a limit that no decorator names, to be bound by hand: `app.useGlobalGuards(limit('auto'))`,
  * `@UseGuards(limit(guards))`.
  *
- * @param target - a max-concurrency value for a guard of its own, or a guard or guards made before
+ * @param target - a max-concurrency value for a guard of its own, or a guard or guards made before, which have had
+ *   their `dryRun`, `random` and `registry`
  * @throws TypeError or RangeError that names the option, its range and the value
  */
 export function limit(target: LimitTarget, options: NestGuardOptions = {}): CanActivate {

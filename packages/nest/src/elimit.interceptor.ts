@@ -48,6 +48,11 @@ export class ElimitInterceptor implements NestInterceptor {
     this.#contexts = contexts;
   }
 
+  /**
+   * Hands the call on, limited where it is to be.
+   *
+   * @returns a stream that fails with an `ElimitException`, or what the module's `exception` makes, for a refused call
+   */
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
     const type = context.getType<string>();
     if (type === 'http') {

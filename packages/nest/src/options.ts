@@ -16,7 +16,10 @@ import type {
   Type,
 } from '@nestjs/common';
 
-/** What a limit can be told of its calls; alike in all adapters but for Nest's context. */
+/**
+ * What a limit can be told of its calls; alike in all adapters but for Nest's context. `isFailure` is given Node's own
+ * request and response, on Fastify too, not the `ExecutionContext`; like all that is about sockets it counts over HTTP only.
+ */
 export interface NestLimitOptions
   extends Omit<LimitOptions, 'skip' | 'handler' | 'priority' | 'name'> {
   /** True for calls that go through unlimited and uncounted. */
@@ -43,16 +46,18 @@ export type MaxConcurrencyTarget = MaxConcurrency | Guard | Guards;
 
 /** What `limit` takes. */
 export interface NestGuardOptions extends NestLimitOptions {
-  /** The guard's name; with `createGuards`, the method's. @default `app`; for guards, the controller's and the handler's */
+  /** The guard's name; with `createGuards`, the method's. @default 'app'; for guards, the controller's and the handler's */
   readonly name?: string | undefined;
-  /** What is thrown for a refusal. @default an `ElimitException` */
+  /** Makes, at once, what is thrown for a refusal; if that is `undefined`, it is the default. @default an `ElimitException` */
   readonly exception?: ((rejection: Rejection, context: ExecutionContext) => unknown) | undefined;
 }
 
 /** What `@RateLimit` takes. */
 export interface NestRateLimitOptions
   extends Omit<RateLimitOptions<[context: ExecutionContext]>, 'handler' | 'keyGenerator'> {
-  /** The window in milliseconds: `windowMs`, as users of other packages know it. */
+  /** Of several limits at one place, each has another; it is added to the handler's. @default the handler's: `Orders.list` */
+  readonly name?: string | undefined;
+  /** The window in milliseconds: `windowMs`, as users of other packages know it; give one of the two. @default 60_000 */
   readonly ttl?: number | undefined;
   /** Who is counted. @default the client's address, IPv6 by subnet */
   readonly getTracker?: ((context: ExecutionContext) => string | Promise<string>) | undefined;
@@ -68,15 +73,15 @@ export interface ElimitModuleOptions
     Pick<GuardsOptions, 'serverMaxConcurrency' | 'methods' | 'maxNames' | 'serverName'> {
   /** The limit of handlers without a decorator. @default none: they go through uncounted, unless there is a cap for the server */
   readonly methodMaxConcurrency?: MaxConcurrency | undefined;
-  /** Guards made before, in place of the options of `createGuards`. */
+  /** Guards of `createGuards` made before, in place of its options, `dryRun`, `random` and `registry` among them. */
   readonly guards?: Guards | undefined;
-  /** Contexts besides HTTP whose handlers are limited, as Nest names them: `rpc`, `ws`, `graphql`. @default none */
+  /** Contexts besides HTTP whose handlers are limited, as Nest names them: `rpc`, `graphql`, and from Nest 12 on `ws`. @default none */
   readonly contexts?: readonly string[] | undefined;
-  /** What is thrown for a refusal. @default an `ElimitException` */
+  /** Makes, at once, what is thrown for a refusal; if that is `undefined`, it is the default. @default an `ElimitException` */
   readonly exception?: ((rejection: Rejection, context: ExecutionContext) => unknown) | undefined;
-  /** The rate limit of handlers without one; each has its own, unless it is `shared`. */
+  /** The rate limit of handlers without one; each has its own, unless it is `shared`. Several: each with its `name`. @default none */
   readonly rateLimit?: NestRateLimitOptions | readonly NestRateLimitOptions[] | undefined;
-  /** In place of `RateLimitGuard`: a class that extends it. */
+  /** In place of `RateLimitGuard`: a class that extends it. Not with `global: false`. @default RateLimitGuard */
   readonly rateLimitGuard?: Type<CanActivate> | undefined;
 }
 
@@ -88,8 +93,10 @@ export interface ElimitRootOptions extends ElimitModuleOptions {
 
 /** What `forRootAsync` takes. */
 export interface ElimitAsyncOptions extends Pick<ModuleMetadata, 'imports'> {
+  /** What `useFactory` is called with. @default nothing */
   readonly inject?: (InjectionToken | OptionalFactoryDependency)[] | undefined;
+  /** Makes the module's options; they are checked when the application starts. */
   readonly useFactory: (...args: never[]) => ElimitModuleOptions | Promise<ElimitModuleOptions>;
-  /** @default true */
+  /** False: nothing is registered for all handlers. It stands here, since Nest reads it before `useFactory` is called. @default true */
   readonly global?: boolean | undefined;
 }

@@ -57,6 +57,9 @@ export let makeLimiters: (guard: unknown, of: Type, handler: Handler) => void;
 /**
  * Counts HTTP calls by their handlers' `@RateLimit`, or throws with 429. Registered for all handlers by
  * `ElimitModule`, in front of `ElimitGuard`; a subclass goes into its `rateLimitGuard`. Calls in other contexts pass.
+ *
+ * Guards of one class have their limiters in common: a call that meets two of them is counted once. Who counts by
+ * two trackers makes two classes.
  */
 @Injectable()
 export class RateLimitGuard implements CanActivate {
@@ -77,6 +80,11 @@ export class RateLimitGuard implements CanActivate {
     };
   }
 
+  /**
+   * True if the call was counted and may go on, or is not to be counted.
+   *
+   * @throws ElimitException, or what the module's `exception` makes, for a refused call; and what a callback throws
+   */
   canActivate(context: ExecutionContext): boolean | Promise<boolean> {
     if (context.getType() !== 'http') return true;
     const rates = this.#ratesOf(context.getClass(), context.getHandler() as never);

@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import { tell } from '@elimit/core';
 import type { OnApplicationBootstrap, Type } from '@nestjs/common';
+import * as nest from '@nestjs/common';
 import { MetadataScanner, type ModulesContainer } from '@nestjs/core';
 import { ElimitGuard } from './elimit.guard.js';
 import { ElimitInterceptor } from './elimit.interceptor.js';
@@ -11,6 +12,9 @@ import { MAX_CONCURRENCY, RATE_LIMIT } from './tokens.js';
 /** Nest's own keys for what `@UseGuards` and `@UseInterceptors` bind. */
 const GUARDS = '__guards__';
 const INTERCEPTORS = '__interceptors__';
+
+/** Before Nest 12, gateways have none of the global interceptors. It does not tell its version; this came with it. */
+const GATEWAYS_HAVE_GLOBALS = 'StandardSchemaValidationPipe' in nest;
 
 interface Global {
   readonly guards: readonly unknown[];
@@ -95,9 +99,8 @@ export class StartUpCheck implements OnApplicationBootstrap {
     if (bound(INTERCEPTORS, of, method).some((one) => ElimitInterceptor.is(one))) return true;
     const { contexts = [] } = this.#limits.options;
     const type = typeOf(of, method);
-    // Nest gives gateways none of the global interceptors
     return (
-      type !== 'ws' &&
+      (type !== 'ws' || GATEWAYS_HAVE_GLOBALS) &&
       contexts.includes(type) &&
       all.interceptors.some((one) => ElimitInterceptor.is(one))
     );

@@ -259,6 +259,22 @@ describe('a WebSocket gateway', () => {
     expect(counts('Plain.echo')).toEqual([1, 1, 0, 0, 0]);
   });
 
+  it('is limited, and nothing is warned of, if its context is opted in: Nest 12 gives gateways what is global', async () => {
+    const warnings: string[] = [];
+    const options: ElimitRootOptions = {
+      contexts: ['ws'],
+      exception: ({ reason }) => new WsException(reason),
+      onEvent: (event) => {
+        if (event.type === 'warning') warnings.push(event.message);
+      },
+    };
+    await serve(options, Plain);
+    occupy('Plain.echo');
+    expect(await ask('/plain', 1)).toMatchObject({ event: 'exception' });
+    expect(counts('Plain.echo')).toEqual([1, 1, 1, 0, 0]);
+    expect(warnings).toEqual([]);
+  });
+
   it('is limited and released by an interceptor that is bound to it', async () => {
     await serve({ exception: ({ reason }) => new WsException(reason) }, Limited);
     expect(await ask('/limited', 1)).toEqual({ event: 'echo', data: 1 });
