@@ -65,7 +65,6 @@ export interface HandlerRate {
 export class HandlerLimits {
   // set once
   readonly options: ElimitModuleOptions;
-  readonly guards: Guards;
   /** Handlers without a decorator are counted, too. */
   readonly #coversAll: boolean;
   readonly #ofLimits: NestLimitOptions;
@@ -77,6 +76,8 @@ export class HandlerLimits {
   readonly #named = new Map<string, Guard>();
   /** What decorators have said, by the guard's name. */
   readonly #told = new Map<string, MaxConcurrencyTarget>();
+  /** Made when they are needed: where there is no module, most ask for names or rates alone. */
+  #guards: Guards | undefined;
 
   /** @throws TypeError or RangeError that names the option, or the handler and what is wrong with its limit */
   constructor(options: ElimitModuleOptions = {}, modules?: ModulesContainer) {
@@ -86,15 +87,23 @@ export class HandlerLimits {
     this.#coversAll = [guards, serverMaxConcurrency, methodMaxConcurrency].some(
       (value) => value !== undefined,
     );
-    this.guards =
-      guards ?? createGuards({ methodMaxConcurrency: 'unlimited', ...guardsOptionsOf(options) });
+    this.#guards = guards;
     this.#ofLimits = limitOptionsOf(options);
+    if (modules === undefined) return;
     // bad values are refused now, not with the first call
     requestLimit(this.guards, this.#ofLimits, 'elimit');
     for (const { where, options: rate } of this.#ratesAt(this, 'elimit')) {
       located(where, () => this.#try(rate));
     }
-    if (modules !== undefined) this.#declare(modules);
+    this.#declare(modules);
+  }
+
+  get guards(): Guards {
+    this.#guards ??= createGuards({
+      methodMaxConcurrency: 'unlimited',
+      ...guardsOptionsOf(this.options),
+    });
+    return this.#guards;
   }
 
   /** The limit of a handler; `undefined` if it has none. */

@@ -1,14 +1,17 @@
 import 'reflect-metadata';
 import type { Server } from 'node:http';
-import { createGuard, type Guards } from '@elimit/core';
+import { createGuard, type Guards, processRegistry } from '@elimit/core';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { Controller, Get, type INestApplication, Module, type Type } from '@nestjs/common';
 import request from 'supertest';
 import {
   ELIMIT_GUARDS,
+  ElimitGuard,
   ElimitModule,
   type ElimitRootOptions,
+  limit,
   MaxConcurrency,
+  RateLimitGuard,
 } from '../../src/index.js';
 import { listen } from '../harness.js';
 
@@ -76,5 +79,14 @@ describe('an exception that is made of nothing', () => {
     const guards = await serve([Api], { exception: () => undefined });
     guards.guardOf('Api.get').tryAcquire();
     expect((await get('/').expect(503)).body).toMatchObject({ code: 'ELIMIT' });
+  });
+});
+
+describe('limit(…) and guards without a module', () => {
+  it('list no guards but those that they ask', () => {
+    const listed = (): number => processRegistry().sources().length;
+    const before = listed();
+    const kept = [limit(1, { registry: false }), new RateLimitGuard(), new ElimitGuard()];
+    expect([kept.length, listed() - before]).toEqual([3, 0]);
   });
 });
