@@ -71,8 +71,8 @@ export class ElimitInterceptor implements NestInterceptor {
     if (limit === undefined || limit.options.skip?.(context) === true) return next.handle();
     if (counted.has(context)) return next.handle();
     counted.add(context);
-    const { guard, options } = limit;
-    loopMonitor().watch(guard);
+    const { guard, owner, options } = limit;
+    loopMonitor().watch(owner); // as over HTTP: its server's guard is told too, and each of them once
     // taken when somebody subscribes: what nobody asks for never runs, and would never end
     return new Observable((subscriber) => {
       const entry: Entry = guard.tryAcquire({

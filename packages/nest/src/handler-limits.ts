@@ -41,6 +41,8 @@ export type Handler = (...args: never[]) => unknown;
 export interface HandlerLimit {
   readonly name: string;
   readonly guard: Guard;
+  /** What the guard is one of, or itself: whom to tell of the event loop. */
+  readonly owner: Guard | Guards;
   /** For HTTP. */
   readonly limited: RequestLimit;
   /** The module's, and over them the decorator's. */
@@ -260,13 +262,13 @@ export class HandlerLimits {
     const target = this.#isDeclared(name) ? undefined : decorated;
     const isNew = target !== undefined && !this.#isTold(name, target);
     let guard: Guard;
-    let limits: LimitTarget = this.guards;
+    let owner: Guard | Guards = this.guards;
     if (isGuard(target)) {
       guard = target;
-      limits = target;
+      owner = target;
     } else if (isGuards(target)) {
       guard = target.guardOf(name);
-      limits = target;
+      owner = target;
     } else {
       if (isNew) this.guards.setMaxConcurrency(name, target);
       guard = this.guards.guardOf(name);
@@ -274,9 +276,9 @@ export class HandlerLimits {
     }
     this.#named.set(name, guard);
     const options = { ...this.#ofLimits, ...callOptionsOf(own) };
-    const limited = requestLimit(limits, options, name);
+    const limited = requestLimit(owner, options, name);
     const { exception } = this.options;
-    return { name, guard, limited, options: { ...options, exception } };
+    return { name, guard, owner, limited, options: { ...options, exception } };
   }
 
   #isDeclared(name: string): boolean {

@@ -2,7 +2,7 @@ import 'reflect-metadata';
 import type { Server } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
 import { createRegistry, type Guards, type Rejection, rejectionBody } from '@elimit/core';
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import {
   type CallHandler,
   Catch,
@@ -174,6 +174,21 @@ describe('a TCP microservice', () => {
     });
     free();
     expect(counts('Sums.sum')).toEqual([3, 0, 1, 2, 1]);
+  });
+
+  it('tells its guard, and that of the server, of each turn of the event loop once', async () => {
+    const client = await serve({ contexts: ['rpc'], serverMaxConcurrency: 100 });
+    const told = [guards().server, guards().guardOf('Sums.sum')].map((guard) =>
+      jest.spyOn(guard, 'observeLoop'),
+    );
+    const both = jest.spyOn(guards(), 'observeLoop');
+    await firstValueFrom(client.send('sum', [1, 2]));
+    for (let i = 0; i < 500 && both.mock.calls.length < 3; i++) {
+      await new Promise((resolve) => setTimeout(resolve, 2));
+    }
+    const turns = both.mock.calls.length;
+    expect(turns).toBeGreaterThan(0);
+    expect(told.map((one) => one.mock.calls.length)).toEqual([turns, turns]);
   });
 
   it('is refused with the words and the status of its decorator', async () => {
