@@ -12,6 +12,7 @@ import type { ExecutionContext, Type } from '@nestjs/common';
 import { MetadataScanner, type ModulesContainer } from '@nestjs/core';
 import type { MaxConcurrencyMetadata } from './decorators.js';
 import { contextOf } from './http-context.js';
+import { wanted } from './injected.js';
 import {
   callOptionsOf,
   checkDecorator,
@@ -171,6 +172,13 @@ export class HandlerLimits {
     if (this.guards.names().includes(name)) return this.guards.guardOf(name);
     const names = [...this.#named.keys()].join(', ');
     throw new Error(`no handler has a guard named ${name}; there are: ${names || 'none'}`);
+  }
+
+  /** Names in the form of handlers' that `methods` gives a limit, and no limited handler has. */
+  unmetMethods(): string[] {
+    return Object.keys(this.options.methods ?? {}).filter(
+      (name) => name.includes('.') && !this.#named.has(name) && !wanted('guards').has(name),
+    );
   }
 
   /** Every handler is met when the application starts, so that bad values are refused then, and all guards are seen. */

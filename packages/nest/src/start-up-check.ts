@@ -21,7 +21,7 @@ interface Global {
   readonly interceptors: readonly unknown[];
 }
 
-/** When the application has started: warns of decorators that nothing reads, and has rate limiters made. */
+/** When the application has started: warns of what nothing reads, and has rate limiters made. */
 export class StartUpCheck implements OnApplicationBootstrap {
   readonly #limits: HandlerLimits;
   readonly #modules: ModulesContainer;
@@ -34,6 +34,9 @@ export class StartUpCheck implements OnApplicationBootstrap {
 
   onApplicationBootstrap(): void {
     const all = globalOf(this.#modules);
+    for (const name of this.#limits.unmetMethods()) {
+      this.#warn(`elimit.methods['${name}'], whose name no limited handler has`);
+    }
     const seen = new Set<unknown>();
     for (const { controllers, providers, injectables } of this.#modules.values()) {
       for (const { metatype } of controllers.values()) {

@@ -523,6 +523,13 @@ describe('at start-up', () => {
     ]);
   });
 
+  it('warns of limits by name that no handler has; other names are for guards by hand', async () => {
+    await serve([Limited], { methods: { 'Limited.gett': 5, 'Limited.get': 5, db: 5 } });
+    expect(warnings()).toEqual([
+      "elimit.methods['Limited.gett'], whose name no limited handler has: nothing reads it; see docs/nest.md",
+    ]);
+  });
+
   it('is quiet when all are read', async () => {
     await serve([Limited]);
     expect(warnings()).toEqual([]);
