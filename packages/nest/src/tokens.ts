@@ -17,12 +17,12 @@ export const INTERCEPTED_CONTEXTS = Symbol.for('@elimit/nest/intercepted-context
 /** Injects the module's `Guards`. */
 export const ELIMIT_GUARDS = Symbol.for('@elimit/nest/guards');
 
-/** The token of a guard, by the handler's name. */
+/** The token of a guard, by the handler's name: `Orders.list`. Provided for names that some `@InjectGuard` asks for. */
 export function guardToken(name: string): string {
   return `elimit:guard:${name}`;
 }
 
-/** The token of a breaker, by its name. */
+/** The token of a breaker, by its name: `Catalog.load`. Provided for names that some `@InjectBreaker` asks for. */
 export function breakerToken(name: string): string {
   return `elimit:breaker:${name}`;
 }
