@@ -3,10 +3,12 @@ export {
   type Channel,
   type ChannelOptions,
   type ChannelTarget,
+  ConnectTimeoutError,
   createChannel,
   dnsNaming,
   fileNaming,
   NoEndpointError,
+  TimeoutError,
 } from '@elimit/client';
 export { breaker } from './breaker.js';
 export type { BreakerRequestConfig } from './request-config.js';

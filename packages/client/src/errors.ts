@@ -10,8 +10,13 @@ export class NoEndpointError extends Error {
   override readonly name = 'NoEndpointError';
   readonly code = 'ERR_NO_ENDPOINT';
   readonly brpcCode = BRPC_CODES.EHOSTDOWN;
-  /** For a server that fails because of it; a 503 would invite clients to ask the next server, which has no endpoint either. */
+  /**
+   * For a server that fails because of it, in the words of `http-errors`, which Express, Koa and Nest understand. A 503
+   * would invite clients to ask the next server, which has no endpoint either.
+   */
   readonly status = 502;
+  readonly statusCode = 502;
+  readonly expose = false;
   readonly [NO_ENDPOINT] = true;
 
   /**
@@ -29,7 +34,7 @@ export class NoEndpointError extends Error {
     super(
       endpoints === 0
         ? `channel ${channel} knows no endpoint`
-        : `channel ${channel}: none of ${endpoints} endpoints can be used now`,
+        : `channel ${channel}: none of ${endpoints} endpoints can be used now; the first isolation ends in ${Math.ceil(retryAfterMs)} ms`,
       cause === undefined ? undefined : { cause },
     );
   }
@@ -47,6 +52,8 @@ export class RecoveringError extends Error {
   readonly brpcCode = BRPC_CODES.EREJECT;
   /** As of a `NoEndpointError`. */
   readonly status = 502;
+  readonly statusCode = 502;
+  readonly expose = false;
   readonly [RECOVERING] = true;
 
   constructor(
@@ -68,6 +75,8 @@ export class ChannelClosedError extends Error {
   readonly code = 'ERR_CHANNEL_CLOSED';
   /** For a server that fails because of it. */
   readonly status = 502;
+  readonly statusCode = 502;
+  readonly expose = false;
   readonly [CLOSED] = true;
 
   constructor(readonly channel: string) {
@@ -86,6 +95,8 @@ export class ConnectTimeoutError extends Error {
   readonly code = 'ERR_CONNECT_TIMEOUT';
   /** For a server that fails because of it. */
   readonly status = 504;
+  readonly statusCode = 504;
+  readonly expose = false;
   readonly syscall = 'connect';
   readonly [CONNECT_TIMEOUT] = true;
 

@@ -1,3 +1,4 @@
+export { TimeoutError } from '@elimit/core';
 export {
   type ChannelTarget,
   channelOf,

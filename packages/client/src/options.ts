@@ -249,7 +249,8 @@ function resolveTimes({
     );
   }
   if (tryTimeoutMs !== undefined) {
-    integerIn('channel.tryTimeoutMs', tryTimeoutMs, connectTimeoutMs + 1, timeoutMs);
+    const within = 'channel.tryTimeoutMs (more than connectTimeoutMs, at most timeoutMs)';
+    integerIn(within, tryTimeoutMs, connectTimeoutMs + 1, timeoutMs);
   }
   if (backupRequestMs !== undefined) {
     integerIn('channel.backupRequestMs', backupRequestMs, 1, timeoutMs - 1);

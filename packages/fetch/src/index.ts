@@ -3,10 +3,12 @@ export {
   type Channel,
   type ChannelOptions,
   type ChannelTarget,
+  ConnectTimeoutError,
   createChannel,
   dnsNaming,
   fileNaming,
   NoEndpointError,
+  TimeoutError,
 } from '@elimit/client';
 export { createFetch, type Fetch } from './create-fetch.js';
 export type { FetchInit } from './fetch-request.js';

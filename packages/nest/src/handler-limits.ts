@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import { isDeepStrictEqual } from 'node:util';
-import { createGuards, functionOf, type Guard, type Guards } from '@elimit/core';
+import { createGuards, functionOf, type Guard, type Guards, type RateStore } from '@elimit/core';
 import {
   type LimitOptions,
   type LimitTarget,
@@ -338,7 +338,16 @@ export class HandlerLimits {
 }
 
 /** A store for limiters that are made to see whether they can be. */
-const UNOPENED = { open: () => ({}) as never };
+const UNOPENED: RateStore = {
+  open: () => ({
+    holders: 1,
+    take: () => Promise.reject(new Error('never asked')),
+    refund() {},
+    reset: async () => {},
+    probe: async () => {},
+    close: async () => {},
+  }),
+};
 
 /** The limit of HTTP calls; its refusals are thrown, so it writes none but those that come while a handler runs. */
 export function requestLimit(

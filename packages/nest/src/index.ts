@@ -26,6 +26,7 @@ export {
   type RateLimitInfo,
   type RateRefusal,
   signalOf,
+  timeLeftOf,
 } from '@elimit/node-http';
 export { Breaker, type BreakerDecoratorOptions, breakerOf } from './breaker.decorator.js';
 export {

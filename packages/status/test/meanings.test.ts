@@ -26,6 +26,7 @@ const parts: Record<string, () => readonly FlagSnapshot[]> = {
   'a shared rate limiter': () =>
     createRateLimiter({
       rate: 10,
+      name: 'shared',
       store: new TestRateStore(),
       front: { rate: 20, burst: 20 },
       registry,

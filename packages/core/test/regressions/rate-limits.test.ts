@@ -36,6 +36,7 @@ function shared(session: Partial<RateStoreSession>, options: Partial<RateLimiter
     registry: false,
     onEvent: (event) => events.push(event),
     ...options,
+    name: 'api',
     store: { open: () => whole },
   });
   return { clock, limiter, events };
@@ -224,7 +225,9 @@ describe('a store of somebody else’s', () => {
     },
   ])('that opens $it is refused at construction', ({ session, error }) => {
     const store = { open: () => session as RateStoreSession };
-    expect(() => createRateLimiter({ rate: 1, registry: false, store })).toThrow(error);
+    expect(() => createRateLimiter({ rate: 1, registry: false, name: 'api', store })).toThrow(
+      error,
+    );
   });
 });
 

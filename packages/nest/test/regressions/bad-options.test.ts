@@ -1,5 +1,6 @@
 import 'reflect-metadata';
-import { createGuard, createGuards, createRateLimiter } from '@elimit/core';
+import { createGuard, createGuards, createRateLimiter, type RateStore } from '@elimit/core';
+import { TestRateStore } from '@elimit/testkit';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { Controller, Get, type INestApplication, Module, type Type } from '@nestjs/common';
 import {
@@ -136,17 +137,17 @@ describe('ElimitModule refuses when the application starts', () => {
     {
       it: 'a rate limit without a rate',
       options: { rateLimit: {} },
-      message: 'elimit.rateLimit: rate.rate is missing',
+      message: 'elimit.rateLimit: rateLimit.rate is missing',
     },
     {
       it: 'a rate below 0',
       options: { rateLimit: { rate: -1 } },
-      message: 'elimit.rateLimit: rate.rate must be a number from 0 to 1000000000, got -1',
+      message: 'elimit.rateLimit: rateLimit.rate must be a number from 0 to 1000000000, got -1',
     },
     {
       it: 'a bad limit in a list',
       options: { rateLimit: [{ limit: 5 }, { name: 'x', limit: -1 }] },
-      message: 'elimit.rateLimit[1]: rate.limit must be a whole number from 0',
+      message: 'elimit.rateLimit[1]: rateLimit.limit must be a whole number from 0',
     },
     {
       it: 'two limits without names',
@@ -259,12 +260,12 @@ describe('@RateLimit is refused when the application starts, with', () => {
     {
       it: 'a rate below 0',
       options: { rate: -1 },
-      message: ' on Api.get: rate.rate must be a number from 0 to 1000000000, got -1',
+      message: ' on Api.get: rateLimit.rate must be a number from 0 to 1000000000, got -1',
     },
     {
       it: 'a limit that is text',
       options: { limit: '5', ttl: 1000 },
-      message: ' on Api.get: rate.limit must be a whole number from 0',
+      message: ' on Api.get: rateLimit.limit must be a whole number from 0',
     },
     {
       it: 'ttl together with windowMs',
@@ -304,7 +305,7 @@ describe('@RateLimit is refused when the application starts, with', () => {
     {
       it: 'a store that is none',
       options: { limit: 5, store: {} },
-      message: ' on Api.get: rate.store must be a RateStore',
+      message: ' on Api.get: rateLimit.store must be a RateStore',
     },
     {
       it: 'shared on a handler',
@@ -314,7 +315,7 @@ describe('@RateLimit is refused when the application starts, with', () => {
     {
       it: 'a bad second limit',
       options: [{ limit: 5 }, { name: 'x', rate: Number.NaN }],
-      message: '[1] on Api.get: rate.rate must be a number from 0 to 1000000000, got NaN',
+      message: '[1] on Api.get: rateLimit.rate must be a number from 0 to 1000000000, got NaN',
     },
     {
       it: 'two limits without names',
@@ -354,10 +355,11 @@ describe('@RateLimit is refused when the application starts, with', () => {
 
   it('nothing that opens a store: those are opened by limiters that count', async () => {
     const opened: string[] = [];
-    const store = {
-      open: ({ name }: { name: string }) => {
-        opened.push(name);
-        return {} as never;
+    const counting = new TestRateStore();
+    const store: RateStore = {
+      open: (context) => {
+        opened.push(context.name);
+        return counting.open(context);
       },
     };
     @Controller()

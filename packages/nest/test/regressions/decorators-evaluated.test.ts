@@ -10,7 +10,7 @@ describe('decorators that need no application refuse when their class is evaluat
         @Breaker({ timeoutMs: -1, cluster: cluster as never }) load() {}
       }
       return Catalog;
-    }).toThrow('@Breaker on Catalog.load: breaker.timeoutMs must be a number from');
+    }).toThrow('@Breaker on Catalog.load: breaker.timeoutMs must be a number above 0');
     class Joins {
       @Breaker({ cluster: cluster as never }) load() {}
     }
