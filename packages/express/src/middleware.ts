@@ -7,6 +7,5 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 export type Middleware = (
   req: IncomingMessage,
   res: ServerResponse,
-  // biome-ignore lint/suspicious/noExplicitAny: as Express has it
-  next: (error?: any) => void,
+  next: (error?: unknown) => void,
 ) => void;

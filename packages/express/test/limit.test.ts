@@ -59,8 +59,12 @@ describe.each(EXPRESS)('limit, express $version', ({ express }) => {
     guard.tryAcquire();
     const app = express();
     app.set('env', 'test'); // else Express writes the error to stderr, too
-    app.get('/', (_req, _res, next) => {
-      guard.execute(() => 'not run').catch(next);
+    app.get('/', async (_req, _res, next) => {
+      try {
+        await guard.execute(() => 'not run');
+      } catch (error) {
+        next(error);
+      }
     });
     const answer = await request(await listen(app)).get('/');
     expect(answer.status).toBe(503);

@@ -336,5 +336,6 @@ function isGuards(target: LimitTarget): target is Guards {
 }
 
 function isReadyMade(target: LimitTarget): target is Guard | Guards {
-  return typeof target === 'object' && target !== null && 'tryAcquire' in target;
+  const given: unknown = target; // from untyped code it may be null
+  return typeof given === 'object' && given !== null && 'tryAcquire' in given;
 }
