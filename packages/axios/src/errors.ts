@@ -25,6 +25,14 @@ export function brokeOff(error: unknown): boolean {
   return isAxiosError(error) && error.response !== undefined && error.response.data === undefined;
 }
 
+/** What `isAxiosError` finds behind a breaker. */
+export type BreakerAxiosError = AxiosError & {
+  /** brpc's error number of a refusal or an isolation: 2004, 112 or 1018. */
+  readonly brpcCode?: number;
+  /** What a server that fails because of it should answer: 502 or 504. */
+  readonly statusCode?: number;
+};
+
 /**
  * The error of a call, as axios's users know it: an AxiosError with the call's own config, `code`, `brpcCode`,
  * `cause`, and the `status` with which a server should answer for it; or a CanceledError.

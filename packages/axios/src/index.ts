@@ -11,4 +11,5 @@ export {
   TimeoutError,
 } from '@elimit/client';
 export { breaker } from './breaker.js';
+export type { BreakerAxiosError } from './errors.js';
 export type { BreakerRequestConfig } from './request-config.js';

@@ -17,12 +17,4 @@ export interface BreakerRequestConfig {
 declare module 'axios' {
   // biome-ignore lint/suspicious/noExplicitAny: as above
   interface AxiosRequestConfig<D = any, P = any> extends BreakerRequestConfig {}
-
-  // biome-ignore lint/suspicious/noExplicitAny: as above
-  interface AxiosError<T = unknown, D = any, P = any> {
-    /** brpc's error number, if the call failed in the channel and not at a node: 2004, 112, 1018 … */
-    brpcCode?: number;
-    /** What a server that fails because of it should answer: 502 or 504. */
-    statusCode?: number;
-  }
 }
