@@ -52,7 +52,8 @@ export function errorFor(
   const { code, brpcCode, status } = outboundFactsOf(axiosError, answered);
   if (code !== undefined) axiosError.code = code;
   // a 4xx stays what axios makes of it; for the rest a 503 would invite our own clients to ask the next node
-  const facts = answered !== undefined && answered < 500 ? {} : { status, statusCode: status };
+  const facts =
+    answered !== undefined && answered < 500 ? {} : { status, statusCode: status, expose: false };
   return Object.assign(axiosError, facts, brpcCode === undefined ? {} : { brpcCode });
 }
 

@@ -155,7 +155,12 @@ describe('an error', () => {
     const { http: client } = open([down], {}, { breaker: { minIsolationMs: 3000 } });
     const refused = await errorOf(client.get('/x', { headers: { a: 'b' } }));
     expect(refused).toBeInstanceOf(AxiosError);
-    expect(refused).toMatchObject({ code: 'ECONNREFUSED', status: 502, statusCode: 502 });
+    expect(refused).toMatchObject({
+      code: 'ECONNREFUSED',
+      status: 502,
+      statusCode: 502,
+      expose: false,
+    });
     expect(refused.config?.url).toBe('/x');
     const out = await errorOf(client.get('/x'));
     expect(out).toBeInstanceOf(AxiosError);

@@ -11,7 +11,7 @@ export function errorFor(error: unknown, callers: AbortSignal | null | undefined
   const { code, brpcCode, status } = outboundFactsOf(failed);
   return Object.assign(
     failed,
-    { status, statusCode: status },
+    { status, statusCode: status, expose: false },
     code === undefined ? {} : { code },
     brpcCode === undefined ? {} : { brpcCode },
   );

@@ -78,7 +78,12 @@ describe('an error', () => {
     const { fetch } = open({ nodes: [await closedPort()], breaker: { minIsolationMs: 3000 } });
     const refused = await fetch('/').catch((error: unknown) => error);
     expect(refused).toBeInstanceOf(TypeError);
-    expect(refused).toMatchObject({ code: 'ECONNREFUSED', status: 502, statusCode: 502 });
+    expect(refused).toMatchObject({
+      code: 'ECONNREFUSED',
+      status: 502,
+      statusCode: 502,
+      expose: false,
+    });
     const out = await fetch('/').catch((error: unknown) => error);
     expect(out).toBeInstanceOf(TypeError);
     expect(out).toMatchObject({
