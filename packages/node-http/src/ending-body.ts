@@ -85,6 +85,12 @@ export function bodyWatchOf(
   return body;
 }
 
+/** True for an HTTP/2 body that is all there, read or not. */
+export function hasArrived(req: IncomingMessage): boolean {
+  if (req.httpVersionMajor !== 2) return false;
+  return (req as unknown as Http2ServerRequest).stream.state.remoteClose === 1;
+}
+
 function announcesBody(req: IncomingMessage): boolean {
   const length = req.headers['content-length'];
   if (length !== undefined) return length !== '0';

@@ -1,6 +1,7 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Clock, Outcome, Permit, Rejection } from '@elimit/core';
-import { type BodyWatch, bodyWatchOf } from './ending-body.js';
+import { type BodyWatch, bodyWatchOf, hasArrived } from './ending-body.js';
 import type { ResolvedEndingOptions } from './ending-options.js';
 import { SWEEP_MS, type Sweep, type Swept, sweepOf } from './ending-sweep.js';
 import { giveEarly } from './request-keys.js';
@@ -186,7 +187,7 @@ class Ending implements Swept {
       this.endings.streams--;
     }
     if (this.#done || this.#leftUs >= 0) return;
-    if (destroyedByHandler(this.req)) {
+    if (this.#destroyedByHandler()) {
       this.#release(this.#outcome());
       return;
     }
@@ -218,7 +219,7 @@ class Ending implements Swept {
 
   #outcome(): Outcome {
     if (isRefused(this.res)) return 'ignored';
-    if (destroyedByHandler(this.req)) return 'failure';
+    if (this.#destroyedByHandler()) return 'failure';
     if (this.#hasLeft()) return 'abandoned';
     try {
       return this.endings.options.isFailure(this.req, this.res) ? 'failure' : 'success';
@@ -231,7 +232,29 @@ class Ending implements Swept {
   #hasLeft(): boolean {
     const { req } = this;
     // a reader that has read all destroys its request too
-    return this.#leftUs >= 0 || (req.destroyed && !req.readableEnded && !destroyedByHandler(req));
+    return (
+      this.#leftUs >= 0 || (req.destroyed && !req.readableEnded && !this.#destroyedByHandler())
+    );
+  }
+
+  /**
+   * True if the handler has destroyed its request before reading it all, or the connection: Express does, when a handler
+   * fails after its headers.
+   */
+  #destroyedByHandler(): boolean {
+    const { req, res } = this;
+    if (req.httpVersionMajor !== 1) return false;
+    // when a client leaves, Node destroys its request with this error
+    if (req.destroyed && !req.readableEnded && req.errored?.message !== 'aborted') return true;
+    const socket = req.socket as Socket & { readonly server?: Partial<Server> };
+    // a client that leaves ends its side or breaks it; before its whole request, an end may be its fault anyway
+    if (!socket.destroyed || socket.readableEnded || socket.errored !== null || !req.complete) {
+      return false;
+    }
+    // the end may be that of an answer before this one in the pipeline, of the whole server, or of its patience
+    if (res.socket !== socket || socket.server?.listening === false) return false;
+    const lastedUs = this.endings.clock.nowUs() - this.startedUs;
+    return !socket.timeout || lastedUs < socket.timeout * 1000;
   }
 
   #finish(): void {
@@ -293,9 +316,16 @@ class Ending implements Swept {
     this.#holdsBody = true;
     endings.bodies++;
     body.onComplete(() => this.#leaveBody());
-    // A small body stands behind the headers in the same packet and is parsed before the loop goes on:
-    // only one that has not come by then is held against its client.
-    if (oneTooMany) setImmediate(() => setImmediate(() => this.#refuseBody()));
+    // A small body stands behind the headers in the same packet and is parsed before the loop goes on: only one that has
+    // not come by then is held against its client. HTTP/2 parses it, but its stream tells only who reads it.
+    if (oneTooMany || this.req.httpVersionMajor === 2) {
+      setImmediate(() => setImmediate(() => this.#lookAtBody(oneTooMany)));
+    }
+  }
+
+  #lookAtBody(oneTooMany: boolean): void {
+    if (hasArrived(this.req)) this.#leaveBody();
+    else if (oneTooMany) this.#refuseBody();
   }
 
   #leaveBody(): void {
@@ -483,18 +513,6 @@ const watchedOwnDestroy = function destroy(this: WatchedResponse, ...args) {
 function onDestroy(res: WatchedResponse): void {
   let ending = res[WATCH]?.ending;
   for (; ending !== undefined; ending = ending.outer) ending.destroyed();
-}
-
-/**
- * True if the handler has destroyed its request before reading it all, or the connection: Express does, when a handler
- * fails after its headers. When a client leaves, Node destroys its request with this error.
- */
-function destroyedByHandler(req: IncomingMessage): boolean {
-  if (req.httpVersionMajor !== 1) return false;
-  if (req.destroyed && !req.readableEnded && req.errored?.message !== 'aborted') return true;
-  const { socket } = req;
-  // a client that leaves ends or breaks its side; a timeout of the server's says nothing of the handler, which goes on
-  return socket.destroyed && !socket.readableEnded && socket.errored === null && !socket.timeout;
 }
 
 /** True for an answer that will go on for as long as its client stays: by what it says of itself. */

@@ -3,6 +3,7 @@ import {
   createServer,
   type IncomingMessage,
   type RequestListener,
+  type Server,
   type ServerResponse,
 } from 'node:http';
 import { connect as connectHttp2, createServer as createHttp2Server } from 'node:http2';
@@ -107,18 +108,97 @@ describe('a connection that the handler destroys', () => {
     expect(guard.snapshot().outcomes).toMatchObject({ failure: 0 });
   });
 
-  it('is told from one that the server’s timeout has cut, whose handler goes on', async () => {
-    const { guard, options } = guardOnVirtualTime();
-    const limit = limitOf(guard, options);
-    const server = createServer((req, res) => limit(req, res, () => {}));
-    server.timeout = 50;
+  it('is a failure of it on a server with a timeout, too', async () => {
+    const guard = createGuard({ limit: 5, registry: false });
+    const limit = limitOf(guard, { abandonedHoldMs: 60_000 });
+    const server = createServer((req, res) => limit(req, res, () => req.socket.destroy()));
+    server.timeout = 60_000;
     const port = await listen(server);
     await (await ask(port)).untilClosed();
-    expect(guard.inflight).toBe(1);
+    await eventually(() => guard.inflight === 0, 'the slot');
+    expect(guard.snapshot().outcomes).toMatchObject({ failure: 1 });
+  });
+
+  describe('is told from one that ends otherwise, while the handler goes on:', () => {
+    type End = (server: Server, client: RawClient, first: ServerResponse) => unknown;
+    const TWO = 'GET /a HTTP/1.1\r\nHost: x\r\n\r\nGET /b HTTP/1.1\r\nHost: x\r\n\r\n';
+    it.each<{ it: string; request?: string; timeoutMs?: number; failures?: number; end: End }>([
+      { it: 'by the server’s timeout', timeoutMs: 50, end: () => {} },
+      { it: 'by the server’s end', end: (server) => closeAll(server) },
+      {
+        it: 'by an answer before it in the pipeline that is destroyed',
+        request: TWO,
+        failures: 1, // that one's
+        end: (_, __, first) => first.destroy(),
+      },
+      {
+        it: 'by an answer before it in the pipeline that is the last',
+        request: TWO,
+        end: (_, __, first) => first.writeHead(200, { connection: 'close' }).end('bye'),
+      },
+      {
+        it: 'by a bad chunk, for which a listener destroys the connection',
+        request: 'POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n',
+        end: (_, client) => client.send('ZZZ\r\n'),
+      },
+    ])('$it', async ({ request, timeoutMs = 0, failures = 0, end }) => {
+      const guard = createGuard({ limit: 5, registry: false });
+      const limit = limitOf(guard, { abandonedHoldMs: 60_000 });
+      const responses: ServerResponse[] = [];
+      const server = createServer((req, res) => limit(req, res, () => void responses.push(res)));
+      server.on('clientError', (_error, socket) => socket.destroy());
+      server.timeout = timeoutMs;
+      const port = await listen(server);
+      const client = await ask(port, request);
+      const wanted = request === TWO ? 2 : 1;
+      await eventually(() => responses.length === wanted, 'the handlers');
+      end(server, client, responses[0] as ServerResponse);
+      await client.untilClosed();
+      await eventually(() => responses.every((res) => res.req.socket.destroyed), 'the end');
+      await new Promise((resolve) => setImmediate(resolve));
+      expect(guard.inflight).toBe(1);
+      expect(guard.snapshot().outcomes).toMatchObject({ failure: failures });
+    });
   });
 });
 
+function closeAll(server: Server): void {
+  server.close();
+  server.closeAllConnections();
+}
+
 describe('HTTP/2', () => {
+  it('holds no body against its client that is there, though nobody has read it yet', async () => {
+    const guard = createGuard({ limit: 8, registry: false }); // 4 bodies
+    const limit = limitOf(guard);
+    const held: (() => void)[] = [];
+    const server = createHttp2Server((req, res) => {
+      limit(req as never, res as never, () => {
+        held.push(() => {
+          req.resume();
+          res.end('done');
+        });
+      });
+    });
+    const port = await listen(server);
+    const session = connectHttp2(`http://127.0.0.1:${port}`);
+    clearUp.push(() => session.destroy());
+    const statuses: number[] = [];
+    for (let i = 0; i < 6; i++) {
+      const stream = session.request({ ':path': '/', ':method': 'POST' });
+      stream.on('response', (headers) => statuses.push(headers[':status'] as number));
+      stream.resume();
+      stream.end('x');
+    }
+    await eventually(() => held.length + statuses.length === 6, 'all of them');
+    for (let i = 0; i < 10; i++) await new Promise((resolve) => setImmediate(resolve)); // time to refuse
+    await eventually(() => {
+      for (const go of held.splice(0)) go();
+      return statuses.length === 6;
+    }, 'the answers');
+    expect(statuses).toEqual([200, 200, 200, 200, 200, 200]);
+  });
+
   it('bounds uploads that announce no length, in number and in time', async () => {
     const { guard, clock, options } = guardOnVirtualTime();
     const limit = limitOf(guard, { ...options, maxBodies: 1, bodyHoldMs: 300 });
