@@ -94,7 +94,7 @@ export class HandlerLimits {
     this.#ofLimits = limitOptionsOf(options);
     if (modules === undefined) return;
     // bad values are refused now, not with the first call
-    requestLimit(this.guards, this.#ofLimits, 'elimit');
+    located('elimit', () => requestLimit(this.guards, this.#ofLimits, 'elimit'));
     for (const { where, options: rate } of this.#ratesAt(this, 'elimit')) {
       located(where, () => this.#try(rate));
     }

@@ -4,6 +4,7 @@ import {
   type Guard,
   type Guards,
   knownKeys,
+  numberIn,
   objectOf,
   parseMaxConcurrency,
   RATE_LIMITER_DEFAULTS,
@@ -224,9 +225,14 @@ export function callOptionsOf(options: MaxConcurrencyOptions): NestLimitOptions 
 /** Of `limit`. @throws TypeError that names the option */
 export function checkBoundOptions(options: NestGuardOptions): void {
   knownKeys('limit', options, OF_BOUND);
+  noNulls('limit', options);
   if (options.name !== undefined) textOf('limit.name', options.name);
   if (options.exception !== undefined) functionOf('limit.exception', options.exception);
 }
+
+/** As of `windowMs`, which it is another name of. */
+const SHORTEST_TTL_MS = 1e-4;
+const LONGEST_TTL_MS = 366 * 86_400_000;
 
 /** Of one rate limit, but for what `RequestRateLimit` checks. @throws TypeError that names the option */
 export function checkRateOptions(options: NestRateLimitOptions): void {
@@ -238,9 +244,14 @@ export function checkRateOptions(options: NestRateLimitOptions): void {
   }
   knownKeys(of, options, OF_RATE);
   noNulls(of, options);
-  const { ttl, windowMs, getTracker, generateKey, shared } = options;
-  if (ttl !== undefined && windowMs !== undefined) {
-    throw new TypeError(`${of}.ttl and ${of}.windowMs are the same: give one`);
+  const { name, limit, ttl, windowMs, getTracker, generateKey, shared } = options;
+  if (name !== undefined) textOf(`${of}.name`, name);
+  if (ttl !== undefined) {
+    if (windowMs !== undefined) {
+      throw new TypeError(`${of}.ttl and ${of}.windowMs are the same: give one`);
+    }
+    if (limit === undefined) throw new TypeError(`${of}.ttl needs ${of}.limit`);
+    numberIn(`${of}.ttl`, ttl, SHORTEST_TTL_MS, LONGEST_TTL_MS);
   }
   if (getTracker !== undefined) functionOf(`${of}.getTracker`, getTracker);
   if (generateKey !== undefined) functionOf(`${of}.generateKey`, generateKey);

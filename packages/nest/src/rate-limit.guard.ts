@@ -33,6 +33,8 @@ interface Made {
  * request's scope, for each request. What they count is one thing.
  */
 const madeBy = new WeakMap<HandlerLimits, Map<unknown, Made>>();
+/** Without a module, all guards of one class count together, in whatever application of this process. */
+const alone = new HandlerLimits();
 
 function madeFor(limits: HandlerLimits, guard: unknown): Made {
   let byClass = madeBy.get(limits);
@@ -68,7 +70,7 @@ export class RateLimitGuard implements CanActivate {
 
   /** @param limits - the module's; without a module, what decorators say and nothing else */
   constructor(@Optional() @Inject(HANDLER_LIMITS) limits?: unknown) {
-    this.#limits = (limits as HandlerLimits | undefined) ?? new HandlerLimits();
+    this.#limits = (limits as HandlerLimits | undefined) ?? alone;
     this.#made = madeFor(this.#limits, new.target);
   }
 

@@ -176,6 +176,13 @@ describe('a TCP microservice', () => {
     expect(counts('Sums.sum')).toEqual([3, 0, 1, 2, 1]);
   });
 
+  it('is an error if skip answers later, which would be taken for a no', async () => {
+    const skip = (() => Promise.resolve(true)) as never;
+    const client = await serve({ contexts: ['rpc'], skip });
+    await expect(firstValueFrom(client.send('sum', [1]))).rejects.toBeDefined();
+    expect(guards().guardOf('Sums.sum').snapshot()).toMatchObject({ admitted: 0 });
+  });
+
   it('tells its guard, and that of the server, of each turn of the event loop once', async () => {
     const client = await serve({ contexts: ['rpc'], serverMaxConcurrency: 100 });
     const told = [guards().server, guards().guardOf('Sums.sum')].map((guard) =>

@@ -8,6 +8,7 @@ export type { EndingOptions } from './ending-options.js';
 export { giveExpressKeysEarly } from './express-keys.js';
 export type { LimitOptions } from './limit-options.js';
 export {
+  isSkipped,
   type LimitAdapter,
   type LimitTarget,
   type LimitVerdict,

@@ -176,7 +176,7 @@ export class RequestLimit<
     // stamped even if it is skipped: the loop has seen it
     const stampUs = arrivalOf(req);
     if (!this.#met) this.#meet(stampUs);
-    if (holdsSlot(res, this.#owner) || (skip !== undefined && skips(skip(req, res)))) {
+    if (holdsSlot(res, this.#owner) || isSkipped(skip?.(req, res))) {
       return undefined;
     }
     const guard = this.#guard ?? this.#guardOf(req);
@@ -289,7 +289,7 @@ export class RequestLimit<
 }
 
 /** What `skip` says; from untyped code it may be a promise, which would be taken for a no. */
-function skips(answer: unknown): boolean {
+export function isSkipped(answer: unknown): boolean {
   if (answer instanceof Promise) {
     answer.catch(() => {});
     throw new TypeError('limit.skip must answer true or false at once, got a promise');

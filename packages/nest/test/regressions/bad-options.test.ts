@@ -268,6 +268,31 @@ describe('@RateLimit is refused when the application starts, with', () => {
       message: ' on Api.get: rateLimit.limit must be a whole number from 0',
     },
     {
+      it: 'a ttl of 0',
+      options: { limit: 5, ttl: 0 },
+      message: ' on Api.get: rateLimit.ttl must be a number from 0.0001 to 31622400000, got 0',
+    },
+    {
+      it: 'a ttl that is text',
+      options: { limit: 5, ttl: '60s' },
+      message: ' on Api.get: rateLimit.ttl must be a number from 0.0001 to 31622400000, got "60s"',
+    },
+    {
+      it: 'a ttl without a limit',
+      options: { rate: 5, ttl: 1000 },
+      message: ' on Api.get: rateLimit.ttl needs rateLimit.limit',
+    },
+    {
+      it: 'a name that is empty',
+      options: [{ limit: 100 }, { name: '', limit: 2 }],
+      message: '[1] on Api.get: rateLimit.name must be a non-empty string, got ""',
+    },
+    {
+      it: 'a name that is a number',
+      options: { name: 5, limit: 2 },
+      message: ' on Api.get: rateLimit.name must be a non-empty string, got 5',
+    },
+    {
       it: 'ttl together with windowMs',
       options: { limit: 5, ttl: 1000, windowMs: 5 },
       message: ' on Api.get: rateLimit.ttl and rateLimit.windowMs are the same: give one',
@@ -388,6 +413,11 @@ describe('limit(…) refuses at once', () => {
       it: 'an exception that is no function',
       options: { exception: 5 },
       message: 'limit.exception must be a function, got 5',
+    },
+    {
+      it: 'null for an option',
+      options: { dispatch: null },
+      message: 'limit.dispatch must be left out or have a value, got null',
     },
     {
       it: 'a dryRun of a guard that was made before',

@@ -196,4 +196,31 @@ describe('what guards of one class count is one thing', () => {
     expect(await ask('/?ann', 3)).toEqual([200, 200, 429]);
     expect(await ask('/?bob', 1)).toEqual([200]);
   });
+
+  it('for guards that are made for each request, without a module', async () => {
+    @Injectable({ scope: Scope.REQUEST })
+    class ByUrl extends RateLimitGuard {
+      constructor(@Inject(REQUEST) private readonly req: { url: string }) {
+        super();
+      }
+      protected override getTracker(_context: ExecutionContext): string {
+        return this.req.url;
+      }
+    }
+    @UseGuards(ByUrl)
+    @Controller()
+    class Api {
+      @RateLimit({ ...two, registry: false }) @Get() get() {}
+    }
+    @Module({ controllers: [Api] })
+    class Alone {}
+    const app = await listen(Alone, 'express');
+    apps.push(app);
+    await app.listen(0, '127.0.0.1');
+    const seen: number[] = [];
+    for (let i = 0; i < 3; i++) {
+      seen.push((await request(app.getHttpServer() as Server).get('/')).status);
+    }
+    expect(seen).toEqual([200, 200, 429]);
+  });
 });
