@@ -22,9 +22,9 @@ const REJECTED: unique symbol = Symbol.for('@elimit/core/RejectedError') as neve
 const TIMED_OUT: unique symbol = Symbol.for('@elimit/core/TimeoutError') as never;
 const BREAKER_OPEN: unique symbol = Symbol.for('@elimit/core/BreakerOpenError') as never;
 
-/** `Retry-After` in whole seconds, at least 1: what clients that round down can still obey. */
+/** `Retry-After` in whole seconds, from 1, which clients that round down can still obey, to a day: a rate of 0 has no end. */
 export function retryAfterSeconds(retryAfterMs: number): number {
-  return Math.max(1, Math.ceil(retryAfterMs / 1000));
+  return Math.min(86_400, Math.max(1, Math.ceil(retryAfterMs / 1000)));
 }
 
 /** What Express, Koa and others put into the answer to an error that nobody has handled. */

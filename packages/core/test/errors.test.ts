@@ -53,6 +53,7 @@ describe('a rejection', () => {
     [1000, 1],
     [1001, 2],
     [9999, 10],
+    [Infinity, 86_400],
   ])('says %d ms as %d whole seconds, never too early', (ms, seconds) => {
     expect(retryAfterSeconds(ms)).toBe(seconds);
   });

@@ -86,7 +86,12 @@ function keepHeaders(ctx: Context, error: unknown): void {
   // the error's own stand
   for (const [name, value] of Object.entries(carrier.headers ?? {})) kept[name] = value;
   try {
-    carrier.headers = kept;
+    Object.defineProperty(carrier, 'headers', {
+      value: kept,
+      configurable: true,
+      enumerable: true,
+      writable: true,
+    });
   } catch {
     // frozen: an error without our headers is better than another error
   }

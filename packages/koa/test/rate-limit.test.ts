@@ -1,4 +1,4 @@
-import { createGuard, type ElimitEvent } from '@elimit/core';
+import { createGuard, type ElimitEvent, RejectedError } from '@elimit/core';
 import { type SuiteServer, VirtualClock } from '@elimit/testkit';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { Middleware } from 'koa';
@@ -61,6 +61,18 @@ describe.each(KOA)('rateLimit, koa $version', ({ Koa }) => {
         throw new Error('thrown');
       },
       status: 500,
+    },
+    {
+      it: 'a refusal, which has headers of its own',
+      thrower: () => {
+        throw new RejectedError({
+          admitted: false,
+          reason: 'concurrency',
+          retryAfterMs: 250,
+          name: 'inner',
+        });
+      },
+      status: 503,
     },
   ])('keeps its headers on the answer to an error: $it', async ({ thrower, status }) => {
     const url = await serve(rateLimit({ ...twoAMinute(), legacyHeaders: true }), thrower);

@@ -256,14 +256,18 @@ export class RequestRateLimit<Call extends RateCall = [IncomingMessage, ServerRe
     n: number,
     decision: RateDecision,
   ): RateVerdict {
-    const counts = countsOf(decision, key);
+    const limit = Math.floor(decision.burst);
+    // a hair's breadth is what sums of fractions leave out
+    const remaining = Math.floor(decision.remaining + 1e-9);
     const { requestPropertyName, statusCode, skipSuccessfulRequests, skipFailedRequests } =
       this.#resolved;
+    const resetTime = new Date(Date.now() + Math.min(decision.resetMs, LONGEST_WAIT_MS));
+    const info: RateLimitInfo = { limit, used: limit - remaining, remaining, resetTime, key };
     if (requestPropertyName !== undefined) {
       const state = this.#adapter.stateOf?.(req) ?? req;
-      (state as Record<string, unknown>)[requestPropertyName] = infoOf(counts, decision);
+      (state as Record<string, unknown>)[requestPropertyName] = info;
     }
-    if (!res.headersSent) this.#setHeaders(res, call, counts, decision);
+    if (!res.headersSent) this.#setHeaders(res, call, info, decision);
     if (decision.granted) {
       // a dry run lets through what it took nothing for; a limiter of somebody else's may not say
       const { taken = true } = decision as Partial<RateDecision>;
@@ -274,11 +278,10 @@ export class RequestRateLimit<Call extends RateCall = [IncomingMessage, ServerRe
     }
     const retryAfterMs = Math.min(LONGEST_WAIT_MS, Math.max(1, Math.ceil(decision.retryAfterMs)));
     if (!res.headersSent) res.setHeader('Retry-After', retryAfterSeconds(retryAfterMs));
-    const info = infoOf(counts, decision);
     return { granted: false, refusal: { statusCode, retryAfterMs, info, decision } };
   }
 
-  #setHeaders(res: ServerResponse, call: Call, counts: Counts, decision: RateDecision): void {
+  #setHeaders(res: ServerResponse, call: Call, info: RateLimitInfo, decision: RateDecision): void {
     const { draft, legacyHeaders, identifier, limiter } = this.#resolved;
     if (draft === undefined && !legacyHeaders) return;
     const quota = Math.floor(decision.burst);
@@ -289,9 +292,9 @@ export class RequestRateLimit<Call extends RateCall = [IncomingMessage, ServerRe
       identifier: name ?? defaultIdentifier(quota, windowSeconds),
       quota,
       windowSeconds,
-      remaining: counts.remaining,
+      remaining: info.remaining,
       resetSeconds: Math.min(LONGEST_WAIT_MS / 1000, Math.ceil(decision.resetMs / 1000)),
-      partition: draft === 'draft-8' ? partitionOf(counts.key) : '',
+      partition: draft === 'draft-8' ? partitionOf(info.key) : '',
     };
     if (draft !== undefined) setRateHeaders(res, draft, figures);
     if (legacyHeaders) setLegacyRateHeaders(res, figures, Date.now());
@@ -334,9 +337,6 @@ export class RequestRateLimit<Call extends RateCall = [IncomingMessage, ServerRe
   }
 }
 
-/** What headers need; the date is made for those who ask. */
-type Counts = Omit<RateLimitInfo, 'resetTime'>;
-
 // what callbacks give, which untyped code may give as it likes
 
 function keyGiven(key: unknown): string {
@@ -358,17 +358,6 @@ function identifierGiven(identifier: unknown): string | undefined {
 function messageGiven(message: unknown): RateMessage | undefined {
   if (message === undefined || isMessage(message)) return message;
   throw new TypeError(`rateLimit.message must give text or an object, got ${show(message)}`);
-}
-
-function countsOf(decision: RateDecision, key: string): Counts {
-  const limit = Math.floor(decision.burst);
-  // a hair's breadth is what sums of fractions leave out
-  const remaining = Math.floor(decision.remaining + 1e-9);
-  return { limit, used: limit - remaining, remaining, key };
-}
-
-function infoOf(counts: Counts, { resetMs }: RateDecision): RateLimitInfo {
-  return { ...counts, resetTime: new Date(Date.now() + Math.min(resetMs, LONGEST_WAIT_MS)) };
 }
 
 /** A callback may be async: what it throws or rejects with is the framework's. */

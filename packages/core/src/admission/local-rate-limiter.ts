@@ -140,6 +140,7 @@ export class LocalRateLimiter implements RateLimiter {
 
   setBurst(burst: number): void {
     const tokens = burstOf('burst', burst);
+    this.#now(); // a start-up that is over has ended, and is not forgotten
     this.#forgetStartup();
     this.#retune(this.#law.rate, tokens);
   }

@@ -36,6 +36,9 @@ const SESSION = ['take', 'refund', 'reset', 'probe', 'close'] as const;
 /** Where decisions come from right now. */
 type Mode = 'store' | StorePolicy;
 
+/** `taken` is false for a call that the policy lets through, though nobody counted it. */
+type Answer = StoreAnswer & { readonly taken?: false };
+
 /** A rate limiter on a shared store. Made by `createRateLimiter`. */
 export class StoreRateLimiter implements SharedRateLimiter {
   // set once
@@ -233,7 +236,7 @@ export class StoreRateLimiter implements SharedRateLimiter {
   }
 
   /** What the store refused has not been used in front of it either. */
-  #settleFront(answer: StoreAnswer, n: number, key: string): StoreAnswer {
+  #settleFront(answer: Answer, n: number, key: string): Answer {
     if (!answer.granted && this.#front !== undefined) {
       const nowUs = this.#clock.nowUs();
       this.#front.refundAt(this.#front.find(key, nowUs), n, nowUs);
@@ -281,10 +284,12 @@ export class StoreRateLimiter implements SharedRateLimiter {
     return this.#byPolicy(n, key, nowUs);
   }
 
-  #byPolicy(n: number, key: string, nowUs: number): StoreAnswer {
+  #byPolicy(n: number, key: string, nowUs: number): Answer {
     if (this.#mode !== 'store' && nowUs >= this.#probeFromUs && !this.#probing) this.#probe();
     const { rate, burst } = this.#quota;
-    if (this.#policy === 'open') return { granted: true, remaining: burst, waitUs: 0, fullInUs: 0 };
+    if (this.#policy === 'open') {
+      return { granted: true, taken: false, remaining: burst, waitUs: 0, fullInUs: 0 };
+    }
     if (this.#policy === 'closed') {
       const fullInUs = refillUs(burst, rate);
       return { granted: false, remaining: 0, waitUs: CLOSED_RETRY_MS * 1000, fullInUs };
@@ -300,12 +305,12 @@ export class StoreRateLimiter implements SharedRateLimiter {
     };
   }
 
-  #decide(answer: StoreAnswer, key: string | undefined): RateDecision {
+  #decide(answer: Answer, key: string | undefined): RateDecision {
     if (answer.granted) this.#book.granted++;
     const granted = answer.granted || this.#book.refused(key, this.#clock.nowUs());
     return {
       granted,
-      taken: answer.granted,
+      taken: answer.taken ?? answer.granted,
       remaining: answer.remaining,
       burst: this.#quota.burst,
       resetMs: answer.fullInUs / 1000,

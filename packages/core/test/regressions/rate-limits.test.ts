@@ -3,6 +3,7 @@ import {
   ClosedError,
   createRateLimiter,
   type ElimitEvent,
+  type RateLimiter,
   type RateLimiterOptions,
   type RateStoreSession,
   type StoreAnswer,
@@ -83,6 +84,17 @@ describe('a burst that is set while the start-up’s holds', () => {
     untouched.clock.advanceMs(1000);
     expect(untouched.limiter.burst).toBe(10); // also if nobody has asked since
   });
+
+  it.each<{ it: string; grow: (limiter: RateLimiter) => void }>([
+    { it: 'setBurst', grow: (limiter) => limiter.setBurst(80) },
+    { it: 'configure', grow: (limiter) => limiter.configure({ burst: 80 }) },
+  ])('gives no tokens of a start-up that is over, by $it', ({ grow }) => {
+    const { clock, limiter } = local({ startup });
+    clock.advanceMs(1000);
+    grow(limiter); // the first to ask since
+    expect(limiter.tokens()).toBe(10);
+    expect(limiter.burst).toBe(80);
+  });
 });
 
 describe('take and close', () => {
@@ -153,6 +165,17 @@ describe('a dry run', () => {
     const refuses = { granted: false, remaining: 0, waitUs: 5, fullInUs: 5 };
     const { limiter: onStore } = shared({ take: () => refuses }, { dryRun: true });
     expect(await onStore.check()).toMatchObject({ granted: true, taken: false });
+  });
+});
+
+describe('a store that is away', () => {
+  it.each([
+    { storePolicy: 'open', taken: false },
+    { storePolicy: 'local', taken: true },
+  ] as const)('$storePolicy: says whether what it grants was counted', async (row) => {
+    const down = () => Promise.reject(new Error('away'));
+    const { limiter } = shared({ take: down }, { storePolicy: row.storePolicy });
+    expect(await limiter.check()).toMatchObject({ granted: true, taken: row.taken });
   });
 });
 
