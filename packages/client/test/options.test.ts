@@ -122,7 +122,7 @@ it.each<{ it: string; options: unknown; says: RegExp }>([
   {
     it: 'a try timeout within the connect timeout',
     options: listed({ tryTimeoutMs: 200 }),
-    says: /channel.tryTimeoutMs must be a whole number from 201 to 500, got 200/,
+    says: /channel.tryTimeoutMs \(more than connectTimeoutMs, at most timeoutMs\) must be a whole number from 201 to 500, got 200/,
   },
   {
     it: 'a try timeout above the timeout',
