@@ -367,8 +367,9 @@ export class Call<T> {
     const late = new TimeoutError(`a call on channel ${name}`, Math.ceil(this.#timeoutMs));
     const waitedForNodes = this.#attempts === 0 && this.#timeoutMs > 0;
     for (const current of this.#active) {
-      this.#settle(current, { outcome: current.isCutShort ? 'ignored' : 'failure' });
-      current.control.abort(late);
+      current.control.abort(late); // first: an upload may say then that it was waited for
+      const isExcused = current.isCutShort || current.isCallersFault;
+      this.#settle(current, { outcome: isExcused ? 'ignored' : 'failure' });
     }
     this.#finish({ ok: false, error: waitedForNodes ? this.#host.noEndpoint() : late });
   }

@@ -1,40 +1,75 @@
+import { Readable } from 'node:stream';
 import type { Attempt } from '@elimit/client';
+
+type Reads = <T>(read: () => Promise<T>) => Promise<T>;
 
 /**
  * The same body, except that an error of its own is told as the caller's fault: whoever reads it makes an error of the
- * request out of it, which looks like the node's. Only bodies that are read once can fail.
+ * request out of it, which looks like the node's. So does a time that ends while the body has nothing to send. One that
+ * was read before is left to undici, which refuses it.
  */
 export function watchedUpload(attempt: Attempt, body: unknown): unknown {
   if (typeof body !== 'object' || body === null) return body;
-  if (body instanceof ReadableStream) return body.locked ? body : watchedStream(attempt, body);
-  return Symbol.asyncIterator in body ? watched(attempt, body as AsyncIterable<unknown>) : body;
-}
-
-async function* watched(attempt: Attempt, body: AsyncIterable<unknown>): AsyncGenerator {
-  try {
-    yield* body;
-  } catch (error) {
-    attempt.callersFault();
-    throw error;
+  if (Readable.isDisturbed(body as Readable)) return body;
+  if (body instanceof ReadableStream) {
+    return body.locked ? body : watchedStream(readsOf(attempt), body);
   }
+  return Symbol.asyncIterator in body
+    ? watchedChunks(readsOf(attempt), body as AsyncIterable<unknown>)
+    : body;
 }
 
-/** Not by a generator: that one could not be cancelled while it waits for a chunk. */
-function watchedStream(attempt: Attempt, body: ReadableStream<unknown>): ReadableStream<unknown> {
+/** Reads, and tells when that fails or does not end with the try. */
+function readsOf(attempt: Attempt): Reads {
+  let isWaiting = false;
+  attempt.signal.addEventListener('abort', () => {
+    if (isWaiting) attempt.callersFault();
+  });
+  return async (read) => {
+    isWaiting = true;
+    try {
+      return await read();
+    } catch (error) {
+      attempt.callersFault();
+      throw error;
+    } finally {
+      isWaiting = false;
+    }
+  };
+}
+
+function watchedChunks(reads: Reads, body: AsyncIterable<unknown>): AsyncIterable<unknown> {
+  return {
+    [Symbol.asyncIterator]() {
+      let chunks: AsyncIterator<unknown> | undefined;
+      return {
+        next: () =>
+          reads(async () => {
+            chunks ??= body[Symbol.asyncIterator]();
+            return chunks.next();
+          }),
+        return: async () => (await chunks?.return?.()) ?? { done: true, value: undefined },
+      };
+    },
+  };
+}
+
+/** Not by an iterator: those of streams cannot be cancelled while they wait for a chunk. */
+function watchedStream(reads: Reads, body: ReadableStream<unknown>): ReadableStream<unknown> {
   const reader = body.getReader();
+  let isCancelled = false;
   return new ReadableStream<unknown>(
     {
       async pull(controller) {
-        try {
-          const { done, value } = await reader.read();
-          if (done) controller.close();
-          else controller.enqueue(value);
-        } catch (error) {
-          attempt.callersFault();
-          controller.error(error);
-        }
+        const { done, value } = await reads(() => reader.read());
+        if (isCancelled) return;
+        if (done) controller.close();
+        else controller.enqueue(value);
       },
-      cancel: (reason) => reader.cancel(reason),
+      cancel(reason) {
+        isCancelled = true;
+        return reader.cancel(reason);
+      },
     },
     { highWaterMark: 0 }, // reads nothing that nobody asked for
   );
