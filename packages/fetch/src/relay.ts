@@ -1,4 +1,4 @@
-import { Stream } from 'node:stream';
+import { type Readable, Stream } from 'node:stream';
 import type { Attempt } from '@elimit/client';
 import type { Dispatcher } from 'undici';
 import { watchedUpload } from './upload.js';
@@ -48,7 +48,12 @@ export class Relay {
   ): Promise<Started> {
     return new Promise((resolve, reject) => {
       const watch = new TryHandler(attempt, resolve, reject);
-      begin(watch, watch.upload(body));
+      try {
+        begin(watch, watch.upload(body));
+      } catch (error) {
+        watch.forget();
+        throw error;
+      }
     });
   }
 }
@@ -94,11 +99,14 @@ class Facade implements Controller {
 /** Hears one try. Keeps what comes after the headers until it is known who wants it. */
 class TryHandler implements Handler, Started {
   status = 0;
+  /** Takes the listener off the body. */
+  forget: () => void = () => {};
   headers: Readonly<Record<string, unknown>> = {};
   readonly #attempt: Attempt;
   readonly #resolve: (started: Started) => void;
   readonly #reject: (error: unknown) => void;
   readonly #kept: Event[] = [];
+  #upload: Stream | undefined;
   #hasUploadFailed = false;
   #isDropped = false;
   #to: { handler: Handler; facade: Facade } | undefined;
@@ -118,10 +126,13 @@ class TryHandler implements Handler, Started {
   /** The body to send, which is told of where it breaks off by itself. */
   upload(body: unknown): unknown {
     if (!(body instanceof Stream)) return watchedUpload(this.#attempt, body);
+    this.#upload = body;
     // looked at when the request fails: a broken connection destroys the stream, too, but afterwards
-    body.once('error', () => {
+    const failed = (): void => {
       this.#hasUploadFailed = true;
-    });
+    };
+    body.once('error', failed);
+    this.forget = () => void body.off('error', failed);
     return body;
   }
 
@@ -152,12 +163,14 @@ class TryHandler implements Handler, Started {
     _controller: Controller,
     trailers: Parameters<NonNullable<Handler['onResponseEnd']>>[1],
   ): void {
+    this.forget();
     this.#event((handler, facade) => handler.onResponseEnd?.(facade, trailers));
   }
 
   onResponseError(_controller: Controller, error: Error): void {
+    if (this.#hasUploadFailed) this.#attempt.callersFault();
+    this.forget();
     if (this.status === 0) {
-      if (this.#hasUploadFailed) this.#attempt.callersFault();
       this.#reject(error);
       return;
     }
@@ -186,6 +199,13 @@ class TryHandler implements Handler, Started {
   }
 
   #abort(): void {
+    if (isWaitedFor(this.#upload)) this.#attempt.callersFault();
     this.#controller?.abort(this.#attempt.signal.reason as Error);
   }
+}
+
+/** True for a stream that has given all it has, and has not ended. */
+function isWaitedFor(stream: Stream | undefined): boolean {
+  const { readableFlowing, readableLength, readableEnded } = Object(stream) as Readable;
+  return readableFlowing === true && readableLength === 0 && !readableEnded;
 }
