@@ -22,7 +22,11 @@ export class BrokenAnswer extends Error {
 
 /** Its status and headers came, and its body did not. */
 export function brokeOff(error: unknown): boolean {
-  return isAxiosError(error) && error.response !== undefined && error.response.data === undefined;
+  if (!isAxiosError(error)) return false;
+  const { response, code, config } = error;
+  if (response !== undefined) return response.data === undefined;
+  // older axios tells neither the response nor whether `maxContentLength` was the reason
+  return code === AxiosError.ERR_BAD_RESPONSE && !((config?.maxContentLength ?? -1) > -1);
 }
 
 /** What `isAxiosError` finds behind a breaker. */
