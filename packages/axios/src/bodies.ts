@@ -1,9 +1,14 @@
 import type { IncomingMessage } from 'node:http';
-import type { AxiosResponse, InternalAxiosRequestConfig } from 'axios';
+import type { Attempt } from '@elimit/client';
+import { AxiosError, type AxiosResponse, type InternalAxiosRequestConfig } from 'axios';
 
 /** A stream, as far as it is looked at here. */
 export interface ReadableLike {
   readonly errored: unknown;
+  readonly destroyed?: boolean;
+  readonly readableEnded?: boolean;
+  readonly readableFlowing?: boolean | null;
+  readonly readableLength?: number;
   once(event: 'close' | 'error', listener: () => void): unknown;
   off(event: 'error', listener: () => void): unknown;
   destroy(): unknown;
@@ -21,42 +26,71 @@ export function isReadOnce(data: unknown): boolean {
 }
 
 /**
- * Calls back when the stream that is sent breaks off: axios makes an error of the request out of that.
+ * Tells the try when it fails by the stream that is sent: that one breaks off, which axios makes an error of the request
+ * out of, or has nothing to send when the time ends.
  *
- * @returns takes the listener off again
+ * @returns takes the listeners off again
+ * @throws AxiosError for a stream that is destroyed already: axios would wait for it
  */
-export function onUploadError(config: InternalAxiosRequestConfig, failed: () => void): () => void {
+export function watchUpload(attempt: Attempt, config: InternalAxiosRequestConfig): () => void {
   const { data } = config as InternalAxiosRequestConfig<unknown>;
   if (!isStream(data)) return () => {};
+  if (data.destroyed && !data.readableEnded) {
+    attempt.callersFault();
+    throw new AxiosError('the stream to send is destroyed', AxiosError.ERR_BAD_REQUEST, config);
+  }
+  const failed = (): void => attempt.callersFault();
+  const aborted = (): void => {
+    if (isWaitedFor(data)) attempt.callersFault();
+  };
   data.once('error', failed);
-  return () => void data.off('error', failed);
+  attempt.signal.addEventListener('abort', aborted);
+  return () => {
+    data.off('error', failed);
+    attempt.signal.removeEventListener('abort', aborted);
+  };
+}
+
+/** True for a stream that has given all it has, and has not ended. */
+function isWaitedFor({ readableFlowing, readableLength, readableEnded }: ReadableLike): boolean {
+  return readableFlowing === true && readableLength === 0 && !readableEnded;
 }
 
 /**
- * Calls back when the connection ends before the answer does. What its reader does to it, with an error or without,
- * destroys the same streams, and is not told: what tells them apart is whose end came first, the socket's or theirs.
+ * Calls back when the connection ends before the answer does, or its content cannot be decoded. What its reader does to
+ * it, with an error or without, destroys the same streams, and is not told: what tells a broken connection apart is
+ * whose end came first, the socket's or theirs.
  */
-export function onBrokenAnswer(
+export function watchAnswer(
   { request }: AxiosResponse,
   data: ReadableLike,
-  broken: (error: unknown) => void,
+  { broken, closed }: { broken: (error: unknown) => void; closed: () => void },
 ): void {
   const sent = request as { res?: IncomingMessage; aborted?: boolean } | undefined;
   const source = sent?.res;
-  if (source === undefined) {
-    // HTTP/2, or an adapter of the caller's own
-    data.once('close', () => {
-      if (isOfConnection(data.errored)) broken(data.errored);
-    });
-    return;
-  }
-  source.once('aborted', () => {
+  // one listener for both: a decoder has nearly as many as Node allows without a warning
+  data.once('close', () => {
+    const { errored } = data;
+    // without a source: HTTP/2, or an adapter of the caller's own
+    if (isOfDecoder(errored) || (source === undefined && isOfConnection(errored))) broken(errored);
+    closed();
+  });
+  source?.once('aborted', () => {
     // `pipeline` and `for await` end it by its request, and so by the socket
     if (source.socket.destroyed && !sent?.aborted) broken(source.errored);
   });
 }
 
 function isOfConnection(error: unknown): boolean {
-  const code = String((error as { code?: unknown } | null | undefined)?.code);
+  const code = codeOf(error);
   return code === 'ECONNRESET' || code.startsWith('ERR_HTTP2_');
+}
+
+/** zlib, Brotli and Zstandard each have codes of their own. */
+function isOfDecoder(error: unknown): boolean {
+  return /^(Z_|ERR__ERROR_|ERR_BROTLI_|ZSTD_)/.test(codeOf(error));
+}
+
+function codeOf(error: unknown): string {
+  return String((error as { code?: unknown } | null | undefined)?.code);
 }

@@ -7,7 +7,7 @@ import axios, {
   type InternalAxiosRequestConfig,
   isAxiosError,
 } from 'axios';
-import { isReadOnce, isStream, onBrokenAnswer, onUploadError } from './bodies.js';
+import { isReadOnce, isStream, watchAnswer, watchUpload } from './bodies.js';
 import { callerOf, isCancelled } from './caller.js';
 import { BrokenAnswer, brokeOff, errorFor } from './errors.js';
 import { checkBaseUrl, type Target, targetOf } from './target.js';
@@ -80,25 +80,28 @@ async function trySend(
   config: InternalAxiosRequestConfig,
   target: Target,
 ): Promise<AxiosResponse> {
+  const forget = watchUpload(attempt, config);
   const { config: own, unlink } = configOfTry(attempt, config, target);
-  const forget = onUploadError(config, () => attempt.callersFault());
+  const closed = (): void => {
+    forget();
+    unlink();
+  };
   let isStreaming = false;
   try {
     const response = await send(own);
     const { data } = response as { data: unknown };
     if (isStream(data)) {
       isStreaming = true;
-      data.once('close', unlink);
-      onBrokenAnswer(response, data, (error) => {
+      const broken = (error: unknown): void => {
         if (!isCancelled(own)) attempt.brokeOff(error);
-      });
+      };
+      watchAnswer(response, data, { broken, closed });
     }
     return response;
   } catch (error) {
     throw isAxiosError(error) && brokeOff(error) ? new BrokenAnswer(error) : error;
   } finally {
-    forget();
-    if (!isStreaming) unlink();
+    if (!isStreaming) closed();
   }
 }
 

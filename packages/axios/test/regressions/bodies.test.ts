@@ -1,0 +1,121 @@
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Readable } from 'node:stream';
+import { breaker, type Channel } from '@elimit/axios';
+import { eventually } from '@elimit/testkit';
+import { describe, expect, it } from '@jest/globals';
+import axios, {
+  type AxiosAdapter,
+  AxiosError,
+  type AxiosInstance,
+  type CreateAxiosDefaults,
+} from 'axios';
+import { atEnd, openChannel, start } from '../../../client/test/support/opened.js';
+
+interface Opened {
+  readonly client: AxiosInstance;
+  readonly channel: Channel;
+}
+
+function open(url: string, defaults?: CreateAxiosDefaults): Opened {
+  const channel = openChannel({ nodes: [url] });
+  return { client: breaker(axios.create(defaults), channel), channel };
+}
+
+const mine = new Error('mine');
+
+/** As axios 1.7 tells of an answer that breaks off. */
+const asOfOld: AxiosAdapter = async (config) => {
+  try {
+    return await axios.getAdapter('http')(config);
+  } catch (error) {
+    const { code, request } = error as AxiosError;
+    const message = `maxContentLength size of ${config.maxContentLength} exceeded`;
+    throw new AxiosError(message, code, config, request);
+  }
+};
+
+it.each([
+  { it: 'a failure', maxContentLength: -1, failures: 1 },
+  { it: 'nothing where it may be above the caller’s own bound', maxContentLength: 9, failures: 0 },
+])('an answer that breaks off costs $it, as older axios tells it', async (row) => {
+  const node = await start(({ socket }, response) => {
+    response.writeHead(200, { 'content-length': '1000' });
+    response.write('half', () => setTimeout(() => socket.end(), 20));
+  });
+  const { maxContentLength, failures } = row;
+  const { client, channel } = open(node.url, { adapter: asOfOld, maxContentLength });
+  await expect(client.post('/')).rejects.toMatchObject({
+    code: failures === 0 ? 'ERR_BAD_RESPONSE' : 'ECONNRESET',
+  });
+  expect(channel.endpoints()[0]).toMatchObject({ calls: 1, failures });
+});
+
+describe('an answer that cannot be decoded costs the node a failure', () => {
+  it.each([{ encoding: 'gzip' }, { encoding: 'deflate' }, { encoding: 'br' }])(
+    'as a stream: $encoding',
+    async ({ encoding }) => {
+      const node = await start((_request, response) => {
+        response
+          .writeHead(200, { 'content-encoding': encoding })
+          .end('\u001fno such thing, at all');
+      });
+      const { client, channel } = open(node.url);
+      const { data } = await client.get<Readable>('/', { responseType: 'stream' });
+      data.on('error', () => {}).resume();
+      await eventually(() => data.closed, 'it ends');
+      expect(channel.endpoints()[0]).toMatchObject({ calls: 1, failures: 1 });
+    },
+  );
+});
+
+it('a stream to send that fails after the headers of the answer costs the node nothing', async () => {
+  const server = http.createServer((incoming, response) => {
+    incoming.on('error', () => {}).resume();
+    response.writeHead(200).write('first');
+  });
+  atEnd(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  const { client, channel } = open(`http://127.0.0.1:${port}`);
+  const body = new Readable({ read() {} });
+  body.push('a');
+  const { data } = await client.put<Readable>('/', body, { responseType: 'stream' });
+  data.on('error', () => {}).resume();
+  body.destroy(mine);
+  await eventually(() => data.closed, 'it ends');
+  expect(channel.endpoints()[0]).toMatchObject({ calls: 1, failures: 0, inflight: 0 });
+  expect(body.listeners('error')).toEqual([]);
+});
+
+it('a stream to send that is destroyed already is refused at once', async () => {
+  const node = await start();
+  const { client, channel } = open(node.url);
+  const call = client.put('/', new Readable().destroy(), { timeout: 1000 });
+  await expect(call).rejects.toMatchObject({ message: 'the stream to send is destroyed' });
+  expect(channel.endpoints()[0]).toMatchObject({ calls: 1, failures: 0, inflight: 0 });
+});
+
+it('a time that ends while the stream has nothing to send costs the node nothing', async () => {
+  const node = await start();
+  const { client, channel } = open(node.url);
+  const body = new Readable({ read() {} });
+  body.push('a');
+  await expect(client.put('/', body, { timeout: 300 })).rejects.toMatchObject({
+    code: 'ERR_TIMEOUT',
+  });
+  expect(channel.endpoints()[0]).toMatchObject({ calls: 1, failures: 0, inflight: 0 });
+});
+
+it('but one that ends after the whole stream does', async () => {
+  const node = await start(() => {});
+  const { client, channel } = open(node.url);
+  const call = client.put('/', Readable.from(['hello']), { timeout: 300 });
+  await expect(call).rejects.toMatchObject({ code: 'ERR_TIMEOUT' });
+  expect(channel.endpoints()[0]).toMatchObject({ calls: 1, failures: 1, inflight: 0 });
+});
