@@ -204,7 +204,9 @@ function verdictOfCode(link: ErrorLike): Verdict | undefined {
   if (CANCELS.has(code) || link.name === 'AbortError') {
     return { outcome: 'ignored', retriable: false };
   }
-  if (OURS.has(code) || CALLERS.has(code)) return { outcome: 'ignored', retriable: false };
+  // a Blob whose file has changed cannot be read
+  const isCallers = CALLERS.has(code) || link.name === 'NotReadableError';
+  if (OURS.has(code) || isCallers) return { outcome: 'ignored', retriable: false };
   if (NAME_FAILURES.has(code)) return { outcome: 'failure', retriable: true, safeToResend: true };
   if (link.name === 'TimeoutError') return { outcome: 'failure', retriable: true };
   if (!BROKEN_CONNECTIONS.has(code)) return undefined;

@@ -11,6 +11,11 @@ const marked = { 'x-bd-error-code': '2004', 'retry-after': '2' };
 describe('what was thrown', () => {
   it.each<{ it: string; error: unknown; verdict: Verdict }>([
     {
+      it: 'a file to send that has changed, wrapped by fetch',
+      error: wrapped(new DOMException('changed', 'NotReadableError')),
+      verdict: { outcome: 'ignored', retriable: false },
+    },
+    {
       it: 'a refused connection',
       error: coded('ECONNREFUSED'),
       verdict: { outcome: 'failure', connect: 'refused', retriable: true },
