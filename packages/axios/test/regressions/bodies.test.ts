@@ -29,7 +29,7 @@ const asOfOld: AxiosAdapter = async (config) => {
   try {
     return await axios.getAdapter('http')(config);
   } catch (error) {
-    const { code, request } = error as AxiosError;
+    const { code, request } = error as { code: string; request: unknown };
     const message = `maxContentLength size of ${config.maxContentLength} exceeded`;
     throw new AxiosError(message, code, config, request);
   }
