@@ -5,6 +5,9 @@ import { type FetchInit, type FetchRequest, readRequest } from './fetch-request.
 import { TryDispatcher } from './try-dispatcher.js';
 import { watchedUpload } from './upload.js';
 
+const SEE_OTHER = 303;
+const REDIRECTS = new Set([301, 302, SEE_OTHER, 307, 308]);
+
 /** `fetch`, with a few more things to say in its second argument. */
 export type Fetch = (input: string | URL | Request, init?: FetchInit) => Promise<Response>;
 
@@ -50,7 +53,15 @@ async function trySend(attempt: Attempt, { path, init, rules }: FetchRequest): P
     return await undiciFetch(url, given);
   } catch (error) {
     // a bad header, a body that was used already: it never came to sending
-    if (!dispatcher.isUsed) attempt.callersFault();
+    if (!dispatcher.isUsed || mayNotFollow(dispatcher.status, init.redirect, rules.replayable)) {
+      attempt.callersFault();
+    }
     throw error;
   }
+}
+
+/** True for a redirect that the caller has forbidden, or that cannot be followed with a body that is gone. */
+function mayNotFollow(status: number, redirect: unknown, replayable: boolean | undefined): boolean {
+  if (!REDIRECTS.has(status)) return false;
+  return redirect === 'error' || (replayable === false && status !== SEE_OTHER);
 }

@@ -8,6 +8,8 @@ import { type Abort, watchedHandler } from './watched-handler.js';
 export class TryDispatcher extends Dispatcher {
   /** False while nothing was to be sent yet. */
   isUsed = false;
+  /** Of the request that was sent last; 0 while it has no answer. */
+  status = 0;
   readonly #first: Attempt;
   #at: Attempt;
   #abort: Abort | undefined;
@@ -24,6 +26,7 @@ export class TryDispatcher extends Dispatcher {
     handler: Dispatcher.DispatchHandler,
   ): boolean {
     this.isUsed = true;
+    this.status = 0;
     const { origin } = new URL(String(options.origin));
     if (origin !== this.#at.endpoint.url.origin) this.#at = this.#first.redirected(origin);
     const headers = withHeaders(options.headers, this.#at.headers);
@@ -31,6 +34,9 @@ export class TryDispatcher extends Dispatcher {
       { ...options, headers },
       watchedHandler(handler, {
         connected: (abort) => this.#connected(abort),
+        answered: (status) => {
+          this.status = status;
+        },
         brokeOff: (error) => this.#first.brokeOff(error),
       }),
     );

@@ -9,6 +9,8 @@ export type Abort = (reason: Error) => void;
 export interface RequestWatch {
   /** It is on a connection. */
   connected(abort: Abort): void;
+  /** The status of its answer has come. */
+  answered(status: number): void;
   /** Its answer began, and did not come to its end; not for want of the handler's interest. */
   brokeOff(error: unknown): void;
 }
@@ -23,15 +25,19 @@ export function watchedHandler(
 ): Dispatcher.DispatchHandler {
   let hasAnswer = false;
   let isLetGo = false;
+  let raw: Controller | undefined;
   let controller: Controller | undefined;
   const lettingGo = (abort: Abort): Abort => {
     return (reason) => {
+      // what cannot be decoded ends the request in the same way
+      if (isOfDecoder(reason)) failed(reason);
       isLetGo = true;
       abort(reason);
     };
   };
   const answered = (status: unknown): void => {
     hasAnswer ||= (status as number) >= 200;
+    watch.answered(status as number);
   };
   const failed = (error: unknown): void => {
     if (hasAnswer && !isLetGo) watch.brokeOff(error);
@@ -58,7 +64,9 @@ export function watchedHandler(
           return given;
         }
         const abort: Abort = (reason) => first.abort(reason);
-        controller ??= withAbort(first, lettingGo(abort));
+        // a request that undici starts again has a new one
+        if (first !== raw) controller = withAbort(first, lettingGo(abort));
+        raw = first;
         const given = Reflect.apply(method, target, [controller, ...others]) as unknown;
         if (key === 'onRequestStart') watch.connected(abort);
         return given;
@@ -81,4 +89,10 @@ function withAbort(controller: Controller, abort: Abort): Controller {
     },
     set: (target, key, value) => Reflect.set(target, key, value),
   });
+}
+
+/** zlib, Brotli and Zstandard each have codes of their own. */
+function isOfDecoder(error: unknown): boolean {
+  const code = String((error as { code?: unknown } | null | undefined)?.code);
+  return /^(Z_|ERR__ERROR_|ERR_BROTLI_|ZSTD_)/.test(code);
 }
