@@ -67,6 +67,30 @@ export function readRequest(
   };
 }
 
+/** What is read of a second argument. By name, as `fetch` does: a Request, or an object of a class, has getters. */
+const KEYS = [
+  'method',
+  'headers',
+  'body',
+  'signal',
+  'redirect',
+  'referrer',
+  'referrerPolicy',
+  'integrity',
+  'mode',
+  'credentials',
+  'cache',
+  'keepalive',
+  'window',
+  'priority',
+  'duplex',
+  'resend',
+  'breaker',
+  'maxRetries',
+  'timeoutMs',
+  'carriedTimeoutMs',
+];
+
 /** What is said: `undefined` says nothing, and neither does `null` in place of it all. */
 function definedOf(given: FetchInit | null | undefined): FetchInit {
   if (given === undefined || given === null) return {};
@@ -75,7 +99,12 @@ function definedOf(given: FetchInit | null | undefined): FetchInit {
       `fetch failed: its second argument must be an object, got ${String(given)}`,
     );
   }
-  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+  const said: Record<string, unknown> = {};
+  for (const key of KEYS) {
+    const value = (given as Readonly<Record<string, unknown>>)[key];
+    if (value !== undefined) said[key] = value;
+  }
+  return said;
 }
 
 /** As fetch merges them: `body: null` does not take a Request's body away. */
@@ -83,8 +112,8 @@ function merged(own: RequestInit, { body, ...rest }: RequestInit): RequestInit {
   return { ...own, ...rest, ...(body !== null && body !== undefined && { body }) };
 }
 
-/** Stands for the node where a relative URL is read; no host has this name. */
-const ANY_NODE = 'http://node.invalid';
+/** Stand for the node where a relative URL is read. Two: one that names a host itself cannot name both. */
+const ANY_NODES = ['http://a.invalid', 'http://b.invalid'] as const;
 
 function targetOf(channel: Channel, url: string): { path: string; origin: string | undefined } {
   if (URL.canParse(url)) {
@@ -93,12 +122,15 @@ function targetOf(channel: Channel, url: string): { path: string; origin: string
     throw new TypeError(`fetch failed: ${protocol} is not a protocol for channel ${channel.name}`);
   }
   // read as `fetch` reads it, to whom `\\` is `/` and a tab is nothing: `/\t/host` names a host, too
-  const read = URL.canParse(url, ANY_NODE) ? new URL(url, ANY_NODE) : undefined;
-  if (!channel.hasNodes || read?.origin !== ANY_NODE) {
+  const isPath = ANY_NODES.every(
+    (node) => URL.canParse(url, node) && new URL(url, node).origin === node,
+  );
+  if (!channel.hasNodes || !isPath) {
     throw new TypeError(
       `Failed to parse URL from ${url}: ${channel.hasNodes ? 'give a path or a whole URL' : `channel ${channel.name} has no nodes for it`}`,
     );
   }
+  const read = new URL(url, ANY_NODES[0]);
   return { path: read.pathname + read.search, origin: undefined };
 }
 

@@ -29,3 +29,13 @@ it.each([
   await createFetch(openChannel({ nodes: [node.url] }))(input);
   expect(node.seen[0]?.url).toBe(url);
 });
+
+it.each(['//a.invalid/x', '/\\b.invalid/x', '//node.invalid/x', '//a.invalid:80'])(
+  '%j names a host, though none has this name',
+  async (input) => {
+    const node = await start();
+    const call = createFetch(openChannel({ nodes: [node.url] }))(input);
+    await expect(call).rejects.toThrow('give a path or a whole URL');
+    expect(node.seen).toEqual([]);
+  },
+);

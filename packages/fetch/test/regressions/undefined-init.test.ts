@@ -33,3 +33,29 @@ it('a second argument that is no object is refused by a TypeError that says so',
     new TypeError('fetch failed: its second argument must be an object, got 5'),
   );
 });
+
+class Init {
+  get method() {
+    return 'POST';
+  }
+  get body() {
+    return 'z';
+  }
+  get headers() {
+    return { a: 'b' };
+  }
+}
+
+it.each<{ it: string; init: () => RequestInit }>([
+  {
+    it: 'a Request',
+    init: () => new Request('http://a/', { method: 'POST', body: 'z', headers: { a: 'b' } }),
+  },
+  { it: 'an object of a class', init: () => new Init() },
+  { it: 'an object that inherits', init: () => Object.create(new Init()) as RequestInit },
+])('$it as second argument is read as fetch reads it', async ({ init }) => {
+  const node = await start();
+  await createFetch(openChannel({ nodes: [node.url] }))('/x', init());
+  expect(node.seen[0]).toMatchObject({ method: 'POST', url: '/x', body: 'z' });
+  expect(node.seen[0]?.headers.a).toBe('b');
+});
