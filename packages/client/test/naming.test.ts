@@ -1,3 +1,5 @@
+import { execFileSync } from 'node:child_process';
+import { linkSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -178,6 +180,32 @@ describe('a file', () => {
     channel.close();
     await look(clock, () => clock.pendingTimers === 0);
     expect(clock.pendingTimers).toBe(0);
+  });
+
+  it('that hangs is told once, and waited for: no further look takes a thread', async () => {
+    await writeFile(path, 'http://a\n');
+    const { channel, clock, events } = virtualChannel('', { naming: fileNaming(path) });
+    const pipe = `${path}.pipe`; // opening one waits for its writer
+    execFileSync('mkfifo', [pipe]);
+    linkSync(pipe, `${path}.new`);
+    await rename(`${path}.new`, path);
+    await look(clock, () => events.length > 0);
+    expect(events).toMatchObject([
+      { message: expect.stringMatching(/reading .* took over 10000 ms/) },
+    ]);
+    for (let i = 0; i < 100; i++) {
+      clock.advanceMs(1000);
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+    expect(clock.pendingTimers).toBe(0);
+
+    await writeFile(`${path}.new`, 'http://cc\n');
+    await rename(`${path}.new`, path);
+    writeFileSync(pipe, 'http://b\n');
+    await look(clock, () => originsOf(channel)[0] === 'http://b*1');
+    await look(clock, () => originsOf(channel)[0] === 'http://cc*1');
+    expect(originsOf(channel)).toEqual(['http://cc*1']);
+    channel.close();
   });
 
   it('that is bad at first is an error at once', async () => {

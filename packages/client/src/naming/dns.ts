@@ -1,7 +1,7 @@
 import { lookup } from 'node:dns/promises';
 import { isIP, isIPv6 } from 'node:net';
 import { functionOf, integerIn, knownKeys, show, type TimerHandle } from '@elimit/core';
-import { inTime } from './in-time.js';
+import { inItsTime, inTime } from './in-time.js';
 import { type Naming, originOf } from './naming.js';
 
 /** How `dnsNaming` asks. */
@@ -10,7 +10,7 @@ export interface DnsNamingOptions {
   readonly intervalMs?: number | undefined;
   /**
    * Gives the IP addresses of a host name, in an array; one with something else in it has failed, and so has one that
-   * takes longer than 10 s. @default the system's own look-up, `/etc/hosts` included
+   * takes longer than 10 s: it is asked again. @default the system's own look-up, `/etc/hosts` included, which is waited for
    */
   readonly resolve?: ((hostname: string) => Promise<readonly string[]>) | undefined;
 }
@@ -42,16 +42,26 @@ export function dnsNaming(origin: string | URL, options: DnsNamingOptions = {}):
     3_600_000,
   );
   const resolve = functionOf('dnsNaming.resolve', options.resolve ?? DNS_NAMING_DEFAULTS.resolve);
+  const isOwn = options.resolve !== undefined;
   return {
     watch(listener, timers) {
       let stopped = false;
       let timer: TimerHandle;
       let seen = '';
 
+      function failed(error: unknown): void {
+        if (!stopped) listener.failed(error);
+      }
+
+      function find(): Promise<readonly string[]> {
+        const of = `the look-up of ${url.hostname}`;
+        const ask = async () => resolve(url.hostname);
+        return isOwn ? inTime(of, timers, ask) : inItsTime(of, timers, ask, failed);
+      }
+
       async function look(): Promise<void> {
         try {
-          const of = `the look-up of ${url.hostname}`;
-          const found = await inTime(of, timers, async () => resolve(url.hostname));
+          const found = await find();
           checkAddresses(found);
           // sorted: servers of names shuffle their answers
           const addresses = [...new Set(found)].toSorted();
@@ -61,7 +71,7 @@ export function dnsNaming(origin: string | URL, options: DnsNamingOptions = {}):
             seen = addresses.join();
           }
         } catch (error) {
-          if (!stopped) listener.failed(error);
+          failed(error);
         }
         if (!stopped) timer = timers.setTimeout(() => void look(), intervalMs);
       }

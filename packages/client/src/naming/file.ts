@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { integerIn, knownKeys, type TimerHandle, textOf } from '@elimit/core';
-import { inTime } from './in-time.js';
+import { inItsTime } from './in-time.js';
 import { type Naming, type NodeValue, resolveNodes } from './naming.js';
 
 /** How `fileNaming` reads. */
@@ -33,17 +33,23 @@ export function fileNaming(path: string, options: FileNamingOptions = {}): Namin
       let seen = stampOf(statSync(path));
       listener.update(parse(path, readFileSync(path, 'utf8')));
 
+      function failed(error: unknown): void {
+        if (!stopped) listener.failed(error);
+      }
+
       async function look(): Promise<void> {
         try {
-          const now = stampOf(await inTime(`a look at ${path}`, timers, () => stat(path)));
+          const stats = await inItsTime(`a look at ${path}`, timers, () => stat(path), failed);
+          const now = stampOf(stats);
           if (now !== seen) {
-            const text = await inTime(`reading ${path}`, timers, () => readFile(path, 'utf8'));
+            const read = () => readFile(path, 'utf8');
+            const text = await inItsTime(`reading ${path}`, timers, read, failed);
             const nodes = parse(path, text);
             seen = now;
             if (!stopped) listener.update(nodes);
           }
         } catch (error) {
-          if (!stopped) listener.failed(error);
+          failed(error);
         }
         if (!stopped) timer = timers.setTimeout(() => void look(), intervalMs);
       }

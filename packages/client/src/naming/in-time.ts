@@ -7,11 +7,33 @@ const LOOK_MS = 10_000;
 export async function inTime<T>(of: string, timers: Timers, look: () => Promise<T>): Promise<T> {
   let timer: TimerHandle;
   const late = new Promise<never>((_resolve, reject) => {
-    timer = timers.setTimeout(() => reject(new Error(`${of} took over ${LOOK_MS} ms`)), LOOK_MS);
+    timer = timers.setTimeout(() => reject(lateness(of)), LOOK_MS);
   });
   try {
     return await Promise.race([look(), late]);
   } finally {
     timers.clearTimeout(timer);
   }
+}
+
+/**
+ * What `look` finds, however long it takes; after 10 s it is told that it is late. For what Node asks of the system: that
+ * cannot be given up, and each further one would take a thread until none is left.
+ */
+export async function inItsTime<T>(
+  of: string,
+  timers: Timers,
+  look: () => Promise<T>,
+  late: (error: Error) => void,
+): Promise<T> {
+  const timer = timers.setTimeout(() => late(lateness(of)), LOOK_MS);
+  try {
+    return await look();
+  } finally {
+    timers.clearTimeout(timer);
+  }
+}
+
+function lateness(of: string): Error {
+  return new Error(`${of} took over ${LOOK_MS} ms`);
 }
