@@ -12,7 +12,7 @@ import type { TryFn } from './attempt.js';
 import type { Balancer, Candidate } from './balancer/balancer.js';
 import { createBalancer } from './balancer/create.js';
 import { Call, type CallHost, type CallOptions, type Picked, type PickRules } from './call.js';
-import { checkCallOptions } from './call-options.js';
+import { callOptionsCheck } from './call-options.js';
 import type { Endpoint } from './endpoint.js';
 import { endpointKey, poolOf } from './endpoint-pool.js';
 import { ChannelClosedError, NoEndpointError, RecoveringError } from './errors.js';
@@ -73,6 +73,8 @@ class Node implements Candidate {
 /** Forgives rounding: 0.29 × 100 is 28.999999999999996. */
 const ROUNDING = 1e-9;
 
+const checkCall = callOptionsCheck('call');
+
 class NodeChannel implements Channel, CallHost {
   // set once
   readonly options: ResolvedChannelOptions;
@@ -131,7 +133,7 @@ class NodeChannel implements Channel, CallHost {
   execute<T>(tryFn: TryFn<T>, options: CallOptions<T> = {}): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       functionOf('tryFn', tryFn);
-      checkCallOptions('call', options);
+      checkCall(options);
       if (this.#isClosed) throw new ChannelClosedError(this.name);
       new Call(this, tryFn, options, resolve, reject).start();
     });

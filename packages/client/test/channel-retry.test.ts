@@ -426,6 +426,18 @@ describe('time', () => {
     expect(channel.endpoints()[0]).toMatchObject({ failures: 0 });
   });
 
+  it('does not charge a try that the end of the call’s time finds at the caller’s own fault', async () => {
+    const { call, nodes, clock, channel } = virtualChannel('a');
+    nodes.a = (attempt) => {
+      attempt.signal.addEventListener('abort', () => attempt.callersFault());
+      return never(attempt);
+    };
+    const end = call(GET);
+    await clock.advanceMsAsync(500);
+    expect(await endOf(end)).toMatchObject({ code: 'ERR_TIMEOUT' });
+    expect(channel.endpoints()[0]).toMatchObject({ calls: 1, failures: 0, inflight: 0 });
+  });
+
   it.each([0, -5])('fails at once when the carried deadline is %d', async (carriedTimeoutMs) => {
     const { call, tries } = virtualChannel('a');
     expect(await endOf(call({ carriedTimeoutMs }))).toMatchObject({ code: 'ERR_TIMEOUT' });
