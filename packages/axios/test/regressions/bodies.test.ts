@@ -52,21 +52,23 @@ it.each([
 });
 
 describe('an answer that cannot be decoded costs the node a failure', () => {
-  it.each([{ encoding: 'gzip' }, { encoding: 'deflate' }, { encoding: 'br' }])(
-    'as a stream: $encoding',
-    async ({ encoding }) => {
-      const node = await start((_request, response) => {
-        response
-          .writeHead(200, { 'content-encoding': encoding })
-          .end('\u001fno such thing, at all');
-      });
-      const { client, channel } = open(node.url);
-      const { data } = await client.get<Readable>('/', { responseType: 'stream' });
-      data.on('error', () => {}).resume();
-      await eventually(() => data.closed, 'it ends');
-      expect(channel.endpoints()[0]).toMatchObject({ calls: 1, failures: 1 });
-    },
-  );
+  it.each([
+    { encoding: 'gzip', end: true },
+    { encoding: 'gzip', end: false },
+    { encoding: 'deflate', end: true },
+    { encoding: 'br', end: true },
+  ])('as a stream: $encoding, ended: $end', async ({ encoding, end }) => {
+    const node = await start((_request, response) => {
+      response.writeHead(200, { 'content-encoding': encoding });
+      response.write('\u001fno such thing, at all');
+      if (end) response.end();
+    });
+    const { client, channel } = open(node.url);
+    const { data } = await client.get<Readable>('/', { responseType: 'stream' });
+    data.on('error', () => {}).resume();
+    await eventually(() => data.closed, 'it ends');
+    expect(channel.endpoints()[0]).toMatchObject({ calls: 1, failures: 1 });
+  });
 });
 
 it('a stream to send that fails after the headers of the answer costs the node nothing', async () => {
