@@ -1,5 +1,9 @@
+import { openAsBlob } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { type Channel, createFetch, elimitInterceptor, type Fetch } from '@elimit/fetch';
 import { eventually } from '@elimit/testkit';
@@ -56,6 +60,21 @@ describe('a body that was read before is refused, not sent as an empty one', () 
     expect(node.seen).toEqual([]);
     expect(channel.endpoints()[0]).toMatchObject({ calls: 1, failures: 0, inflight: 0 });
   });
+});
+
+it('a file that has changed since it was opened costs the node nothing', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'elimit-'));
+  atEnd(() => rm(folder, { recursive: true }));
+  const path = join(folder, 'file');
+  await writeFile(path, 'hello');
+  const body = await openAsBlob(path);
+  await writeFile(path, 'something longer');
+  const node = await start();
+  const { fetch, channel } = open(node.url);
+  await expect(fetch('/', put(body))).rejects.toMatchObject({
+    cause: { name: 'NotReadableError' },
+  });
+  expect(channel.endpoints()[0]).toMatchObject({ calls: 1, failures: 0, inflight: 0 });
 });
 
 it('a stream is sent whole, and so is a generator', async () => {
