@@ -177,7 +177,12 @@ class Ending implements Swept {
 
   /** The handler has given up its response. */
   destroyed(): void {
-    if (!this.#done) this.#release(this.#hasLeft() ? 'abandoned' : 'failure');
+    if (this.#done) return;
+    const { req, res } = this;
+    // Node 24 destroys a pipelined answer itself that is still waiting for its turn when its connection ends
+    const byNode = req.httpVersionMajor === 1 && res.socket === null && req.socket.destroyed;
+    if (byNode) this.closed();
+    else this.#release(this.#hasLeft() ? 'abandoned' : 'failure');
   }
 
   /** The connection is gone, and the handler had not ended: it may still be running. */

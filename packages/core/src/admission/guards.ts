@@ -98,7 +98,7 @@ class MethodGuards implements Guards {
     if (methods instanceof Map) throw new TypeError('guards.methods must be an object, got a Map');
     const declared = Object.entries<MaxConcurrency>(methods);
     for (const [name, value] of declared) {
-      checkLimit(`the limit of ${textOf('guards method name', name)}`, value);
+      checkLimit(`guards.methods.${textOf('guards method name', name)}`, value);
     }
     this.server = new CallGuard(
       { ...common, name: textOf('guards.serverName', serverName), limit: serverMaxConcurrency },
@@ -120,7 +120,7 @@ class MethodGuards implements Guards {
   }
 
   setMaxConcurrency(name: string, value: MaxConcurrency): void {
-    checkLimit(`guards.methods.${textOf('guards method name', name)}`, value);
+    checkLimit(`the limit of ${textOf('guards method name', name)}`, value);
     const guard = this.#byName.get(name);
     if (guard !== undefined) guard.configure({ limit: value });
     else this.#make(name, value);
