@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { Attempt } from '@elimit/client';
+import { type Attempt, isOfDecoder, isWaitedFor } from '@elimit/client';
 import { AxiosError, type AxiosResponse, type InternalAxiosRequestConfig } from 'axios';
 
 /** A stream, as far as it is looked at here. */
@@ -7,8 +7,6 @@ export interface ReadableLike {
   readonly errored: unknown;
   readonly destroyed?: boolean;
   readonly readableEnded?: boolean;
-  readonly readableFlowing?: boolean | null;
-  readonly readableLength?: number;
   once(event: 'close' | 'error', listener: () => void): unknown;
   off(event: 'error', listener: () => void): unknown;
   destroy(): unknown;
@@ -51,11 +49,6 @@ export function watchUpload(attempt: Attempt, config: InternalAxiosRequestConfig
   };
 }
 
-/** True for a stream that has given all it has, and has not ended. */
-function isWaitedFor({ readableFlowing, readableLength, readableEnded }: ReadableLike): boolean {
-  return readableFlowing === true && readableLength === 0 && !readableEnded;
-}
-
 /**
  * Calls back when the connection ends before the answer does, or its content cannot be decoded. What its reader does to
  * it, with an error or without, destroys the same streams, and is not told: what tells a broken connection apart is
@@ -82,15 +75,6 @@ export function watchAnswer(
 }
 
 function isOfConnection(error: unknown): boolean {
-  const code = codeOf(error);
+  const code = String((error as { code?: unknown } | null | undefined)?.code);
   return code === 'ECONNRESET' || code.startsWith('ERR_HTTP2_');
-}
-
-/** zlib, Brotli and Zstandard each have codes of their own. */
-function isOfDecoder(error: unknown): boolean {
-  return /^(Z_|ERR__ERROR_|ERR_BROTLI_|ZSTD_)/.test(codeOf(error));
-}
-
-function codeOf(error: unknown): string {
-  return String((error as { code?: unknown } | null | undefined)?.code);
 }

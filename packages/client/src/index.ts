@@ -9,6 +9,7 @@ export { addressTimeoutMs, type ConnectOptions, connectInTime, type TlsOptions }
 export type { Attempt, AttemptEndpoint, TryFn } from './attempt.js';
 export type { Balancer, Candidate } from './balancer/balancer.js';
 export { BALANCER_NAMES, type BalancerName, type BalancerValue } from './balancer/create.js';
+export { isOfDecoder, isWaitedFor } from './body-clues.js';
 export type { CallOptions } from './call.js';
 export { checkCallOptions } from './call-options.js';
 export { type Channel, createChannel } from './channel.js';

@@ -13,6 +13,7 @@ import {
   processRegistry,
   type Random,
   type Registry,
+  renamed,
   show,
   systemClock,
   systemRandom,
@@ -281,19 +282,8 @@ function resolveBudget(of: string, value: RetryBudgetOptions | false) {
 
 /** Made once and thrown away, so that bad numbers are found here and not at the first call. */
 function resolveBreaker(options: BreakerOptions): BreakerOptions {
-  objectOf('channel.breaker', options);
-  try {
-    createBreaker(options);
-  } catch (error) {
-    throw renamed(error as Error);
-  }
+  renamed('breaker', 'channel.breaker', () => createBreaker(objectOf('breaker', options)));
   return options;
-}
-
-/** The breaker's complaint in the channel's words. */
-function renamed(error: Error): Error {
-  const Failure = error instanceof RangeError ? RangeError : TypeError;
-  return new Failure(error.message.replace(/\bbreaker\b(?=\.| must)/g, 'channel.breaker'));
 }
 
 function resolveRegistry(value: Registry | false | undefined): Registry | undefined {

@@ -33,6 +33,7 @@ export {
   RATE_LIMITER_DEFAULTS,
   type RateLimiterOptions,
   type StorePolicy,
+  windowOf,
 } from './admission/rate-options.js';
 export {
   createRegistry,
@@ -154,9 +155,11 @@ export {
   having,
   integerIn,
   knownKeys,
+  located,
   numberIn,
   objectOf,
   oneOf,
+  renamed,
   show,
   textOf,
 } from './options.js';

@@ -20,6 +20,26 @@ export function show(value: unknown): string {
   return String(value);
 }
 
+/** Runs, and says of what it throws where the options stand that it is about. */
+export function located<T>(where: string, run: () => T): T {
+  return retold((message) => `${where}: ${message}`, run);
+}
+
+/** Runs, and gives options that it complains of the name `to` in place of its own, `from`: as their user wrote them. */
+export function renamed<T>(from: string, to: string, run: () => T): T {
+  const own = new RegExp(`(?<![.\\w])${from}(?=\\.\\w| must)`, 'g'); // not an option of the same name
+  return retold((message) => (message.search(own) === 0 ? message.replace(own, to) : message), run);
+}
+
+function retold<T>(tell: (message: string) => string, run: () => T): T {
+  try {
+    return run();
+  } catch (error) {
+    if (error instanceof Error) error.message = tell(error.message);
+    throw error;
+  }
+}
+
 /** Throws a `TypeError` unless `options` is a plain bag of options whose keys are all in `known`. */
 export function knownKeys(of: string, options: unknown, known: object): void {
   objectOf(of, options);

@@ -3,9 +3,11 @@ import {
   functionOf,
   integerIn,
   knownKeys,
+  located,
   numberIn,
   objectOf,
   oneOf,
+  renamed,
   show,
   textOf,
 } from '@elimit/core';
@@ -149,5 +151,28 @@ describe('a check', () => {
     [undefined, 'undefined'],
   ])('shows %p as %s', (value, shown) => {
     expect(show(value)).toBe(shown);
+  });
+});
+
+describe('a complaint', () => {
+  const failing = (message: string) => (): never => {
+    throw new RangeError(message);
+  };
+
+  it('says where it is about', () => {
+    expect(() => located('elimit', failing('x must be 1'))).toThrow(
+      new RangeError('elimit: x must be 1'),
+    );
+    expect(located('elimit', () => 7)).toBe(7);
+  });
+
+  it.each([
+    ['rate must be an object', 'mine must be an object'],
+    ['rate.burst must be 1', 'mine.burst must be 1'],
+    ['rate.rate must be 1', 'mine.rate must be 1'], // an option of the part's own name
+    ['rate.limit and rate.rate exclude each other', 'mine.limit and mine.rate exclude each other'],
+    ['a store said: rate.burst', 'a store said: rate.burst'], // somebody else's
+  ])('has the name its user knows: %s', (message, told) => {
+    expect(() => renamed('rate', 'mine', failing(message))).toThrow(new RangeError(told));
   });
 });

@@ -1,5 +1,5 @@
-import { type Readable, Stream } from 'node:stream';
-import type { Attempt } from '@elimit/client';
+import { Stream } from 'node:stream';
+import { type Attempt, isWaitedFor } from '@elimit/client';
 import type { Dispatcher } from 'undici';
 import { watchedUpload } from './upload.js';
 
@@ -202,10 +202,4 @@ class TryHandler implements Handler, Started {
     if (isWaitedFor(this.#upload)) this.#attempt.callersFault();
     this.#controller?.abort(this.#attempt.signal.reason as Error);
   }
-}
-
-/** True for a stream that has given all it has, and has not ended. */
-function isWaitedFor(stream: Stream | undefined): boolean {
-  const { readableFlowing, readableLength, readableEnded } = Object(stream) as Readable;
-  return readableFlowing === true && readableLength === 0 && !readableEnded;
 }

@@ -1,3 +1,4 @@
+import { isOfDecoder } from '@elimit/client';
 import type { Dispatcher } from 'undici';
 
 type Controller = Dispatcher.DispatchController;
@@ -89,10 +90,4 @@ function withAbort(controller: Controller, abort: Abort): Controller {
     },
     set: (target, key, value) => Reflect.set(target, key, value),
   });
-}
-
-/** zlib, Brotli and Zstandard each have codes of their own. */
-function isOfDecoder(error: unknown): boolean {
-  const code = String((error as { code?: unknown } | null | undefined)?.code);
-  return /^(Z_|ERR__ERROR_|ERR_BROTLI_|ZSTD_)/.test(code);
 }

@@ -1,7 +1,12 @@
 import 'reflect-metadata';
-import { CircuitBreaker, type CircuitBreakerOptions, functionOf, objectOf } from '@elimit/core';
+import {
+  CircuitBreaker,
+  type CircuitBreakerOptions,
+  functionOf,
+  located,
+  objectOf,
+} from '@elimit/core';
 import { isObservable } from 'rxjs';
-import { located } from './option-checks.js';
 
 /** What `@Breaker` takes: the breaker's options, and what its calls are given. */
 export type BreakerDecoratorOptions = CircuitBreakerOptions & {

@@ -5,7 +5,7 @@ import {
   RejectedError,
   retryAfterSeconds,
 } from '@elimit/core';
-import { isSkipped, loopMonitor } from '@elimit/node-http';
+import { loopMonitor, skips } from '@elimit/node-http';
 import {
   type CallHandler,
   type ExecutionContext,
@@ -68,7 +68,7 @@ export class ElimitInterceptor implements NestInterceptor {
 
   #limit(context: ExecutionContext, next: CallHandler): Observable<unknown> {
     const limit = this.#limits.limitOf(context.getClass(), context.getHandler() as never);
-    if (limit === undefined || isSkipped(limit.options.skip?.(context))) return next.handle();
+    if (limit === undefined || skips(limit.options.skip?.(context))) return next.handle();
     if (counted.has(context)) return next.handle();
     counted.add(context);
     const { guard, owner, options } = limit;

@@ -1,7 +1,16 @@
 import 'reflect-metadata';
 import { isDeepStrictEqual } from 'node:util';
-import { createGuards, functionOf, type Guard, type Guards, type RateStore } from '@elimit/core';
 import {
+  createGuards,
+  functionOf,
+  type Guard,
+  type Guards,
+  located,
+  type RateStore,
+} from '@elimit/core';
+import {
+  isGuards,
+  isReadyMade,
   type LimitOptions,
   type LimitTarget,
   type RateLimitOptions,
@@ -19,11 +28,7 @@ import {
   checkModuleOptions,
   checkRateOptions,
   guardsOptionsOf,
-  isGuard,
-  isGuards,
-  isReadyMade,
   limitOptionsOf,
-  located,
   picked,
 } from './option-checks.js';
 import type {
@@ -271,11 +276,8 @@ export class HandlerLimits {
     const isNew = target !== undefined && !this.#isTold(name, target);
     let guard: Guard;
     let owner: Guard | Guards = this.guards;
-    if (isGuard(target)) {
-      guard = target;
-      owner = target;
-    } else if (isGuards(target)) {
-      guard = target.guardOf(name);
+    if (isReadyMade(target)) {
+      guard = isGuards(target) ? target.guardOf(name) : target;
       owner = target;
     } else {
       if (isNew) this.guards.setMaxConcurrency(name, target);

@@ -1,16 +1,16 @@
 import {
   booleanOf,
   functionOf,
-  type Guard,
-  type Guards,
   knownKeys,
-  numberIn,
+  located,
   objectOf,
   parseMaxConcurrency,
   RATE_LIMITER_DEFAULTS,
   show,
   textOf,
+  windowOf,
 } from '@elimit/core';
+import { isGuards, isReadyMade } from '@elimit/node-http';
 import type {
   ElimitAsyncOptions,
   ElimitModuleOptions,
@@ -230,10 +230,6 @@ export function checkBoundOptions(options: NestGuardOptions): void {
   if (options.exception !== undefined) functionOf('limit.exception', options.exception);
 }
 
-/** As of `windowMs`, which it is another name of. */
-const SHORTEST_TTL_MS = 1e-4;
-const LONGEST_TTL_MS = 366 * 86_400_000;
-
 /** Of one rate limit, but for what `RequestRateLimit` checks. @throws TypeError that names the option */
 export function checkRateOptions(options: NestRateLimitOptions): void {
   const of = 'rateLimit';
@@ -251,21 +247,11 @@ export function checkRateOptions(options: NestRateLimitOptions): void {
       throw new TypeError(`${of}.ttl and ${of}.windowMs are the same: give one`);
     }
     if (limit === undefined) throw new TypeError(`${of}.ttl needs ${of}.limit`);
-    numberIn(`${of}.ttl`, ttl, SHORTEST_TTL_MS, LONGEST_TTL_MS);
+    windowOf(`${of}.ttl`, ttl);
   }
   if (getTracker !== undefined) functionOf(`${of}.getTracker`, getTracker);
   if (generateKey !== undefined) functionOf(`${of}.generateKey`, generateKey);
   if (shared !== undefined) booleanOf(`${of}.shared`, shared);
-}
-
-/** Says of an error where the options stand that it is about. */
-export function located<T>(where: string, run: () => T): T {
-  try {
-    return run();
-  } catch (error) {
-    if (error instanceof Error) error.message = `${where}: ${error.message}`;
-    throw error;
-  }
 }
 
 /** Without what is `undefined`: that means absent, and must not hide what it is laid over. */
@@ -273,19 +259,6 @@ export function picked<T extends object>(options: T, isWanted = (_name: string) 
   return Object.fromEntries(
     Object.entries(options).filter(([name, value]) => value !== undefined && isWanted(name)),
   ) as T;
-}
-
-export function isGuards(target: unknown): target is Guards {
-  return isReadyMade(target) && 'guardOf' in target;
-}
-
-export function isGuard(target: unknown): target is Guard {
-  return isReadyMade(target) && !('guardOf' in target);
-}
-
-/** True for a guard or guards made before. */
-export function isReadyMade(target: unknown): target is Guard | Guards {
-  return typeof target === 'object' && target !== null && 'tryAcquire' in target;
 }
 
 /** `null` is no way to leave an option out: it would stand for the default, which often is no limit. */

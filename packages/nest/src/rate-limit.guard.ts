@@ -1,3 +1,4 @@
+import { located } from '@elimit/core';
 import { type ProxyTrust, type RateRefusal, RequestRateLimit } from '@elimit/node-http';
 import {
   type CanActivate,
@@ -10,7 +11,6 @@ import {
 import { refusalOf } from './elimit.guard.js';
 import { type Handler, HandlerLimits, type HandlerRate } from './handler-limits.js';
 import { contextOf, noteContext, requestOf, responseOf } from './http-context.js';
-import { located } from './option-checks.js';
 import type { NestRateLimitOptions } from './options.js';
 import { HANDLER_LIMITS, isBranded } from './tokens.js';
 
@@ -37,17 +37,22 @@ const madeBy = new WeakMap<HandlerLimits, Map<unknown, Made>>();
 const alone = new HandlerLimits();
 
 function madeFor(limits: HandlerLimits, guard: unknown): Made {
-  let byClass = madeBy.get(limits);
-  if (byClass === undefined) {
-    byClass = new Map();
-    madeBy.set(limits, byClass);
+  const byClass = keptIn(madeBy, limits, () => new Map<unknown, Made>());
+  return keptIn(byClass, guard, () => ({ ofHandlers: new WeakMap(), byOwner: new WeakMap() }));
+}
+
+/** What stands under this key; made the first time. */
+function keptIn<K, V>(
+  map: { get(key: K): V | undefined; set(key: K, value: V): unknown },
+  key: K,
+  make: () => V,
+): V {
+  let kept = map.get(key);
+  if (kept === undefined) {
+    kept = make();
+    map.set(key, kept);
   }
-  let made = byClass.get(guard);
-  if (made === undefined) {
-    made = { ofHandlers: new WeakMap(), byOwner: new WeakMap() };
-    byClass.set(guard, made);
-  }
-  return made;
+  return kept;
 }
 
 /**
@@ -141,34 +146,21 @@ export class RateLimitGuard implements CanActivate {
 
   #ratesOf(of: Type, handler: Handler): readonly Rate[] {
     const { ofHandlers } = this.#made;
-    let byHandler = ofHandlers.get(of);
-    if (byHandler === undefined) {
-      byHandler = new Map();
-      ofHandlers.set(of, byHandler);
-    }
-    let rates = byHandler.get(handler);
-    if (rates === undefined) {
-      rates = this.#limits.ratesOf(of, handler).map((rate) => this.#rateOf(of, rate));
-      byHandler.set(handler, rates);
-    }
+    const known = ofHandlers.get(of)?.get(handler);
+    if (known !== undefined) return known; // as for every call but the first
+    const rates = this.#limits.ratesOf(of, handler).map((rate) => this.#rateOf(of, rate));
+    keptIn(ofHandlers, of, () => new Map<Handler, readonly Rate[]>()).set(handler, rates);
     return rates;
   }
 
   /** A handler inherited by two controllers has a limiter in each. */
   #rateOf(of: object, rate: HandlerRate): Rate {
     const owner = rate.options.shared === true ? rate.owner : of;
-    const { byOwner } = this.#made;
-    let byKey = byOwner.get(owner);
-    if (byKey === undefined) {
-      byKey = new Map();
-      byOwner.set(owner, byKey);
-    }
-    let made = byKey.get(rate.key);
-    if (made === undefined) {
-      made = { limited: located(rate.where, () => this.#make(rate)), options: rate.options };
-      byKey.set(rate.key, made);
-    }
-    return made;
+    const byKey = keptIn(this.#made.byOwner, owner, () => new Map<unknown, Rate>());
+    return keptIn(byKey, rate.key, () => ({
+      limited: located(rate.where, () => this.#make(rate)),
+      options: rate.options,
+    }));
   }
 
   #make({ name, options }: HandlerRate): RequestRateLimit<Call> {

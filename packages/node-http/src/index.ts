@@ -8,12 +8,14 @@ export type { EndingOptions } from './ending-options.js';
 export { giveExpressKeysEarly } from './express-keys.js';
 export type { LimitOptions } from './limit-options.js';
 export {
-  isSkipped,
+  isGuards,
+  isReadyMade,
   type LimitAdapter,
   type LimitTarget,
   type LimitVerdict,
   type Next,
   RequestLimit,
+  skips,
 } from './limit-request.js';
 export type { LoopHandle, LoopHooks, LoopListener, LoopMonitor } from './loop-monitor.js';
 export { type Protection, type ProtectOptions, protect } from './protect.js';

@@ -176,9 +176,7 @@ export class RequestLimit<
     // stamped even if it is skipped: the loop has seen it
     const stampUs = arrivalOf(req);
     if (!this.#met) this.#meet(stampUs);
-    if (holdsSlot(res, this.#owner) || isSkipped(skip?.(req, res))) {
-      return undefined;
-    }
+    if (holdsSlot(res, this.#owner) || skips(skip?.(req, res))) return undefined;
     const guard = this.#guard ?? this.#guardOf(req);
     if (this.#guard === undefined && holdsSlot(res, guard)) return undefined;
     const ask = this.#ask;
@@ -289,7 +287,7 @@ export class RequestLimit<
 }
 
 /** What `skip` says; from untyped code it may be a promise, which would be taken for a no. */
-export function isSkipped(answer: unknown): boolean {
+export function skips(answer: unknown): boolean {
   if (answer instanceof Promise) {
     answer.catch(() => {});
     throw new TypeError('limit.skip must answer true or false at once, got a promise');
@@ -331,11 +329,12 @@ function makeGuard<Req extends IncomingMessage, Res extends ServerResponse>(
   return createGuard({ limit, name, dryRun, onEvent, clock, random, timers, registry });
 }
 
-function isGuards(target: LimitTarget): target is Guards {
+/** True for a set of guards; the target may come from untyped code, as below. */
+export function isGuards(target: unknown): target is Guards {
   return isReadyMade(target) && 'guardOf' in target;
 }
 
-function isReadyMade(target: LimitTarget): target is Guard | Guards {
-  const given: unknown = target; // from untyped code it may be null
-  return typeof given === 'object' && given !== null && 'tryAcquire' in given;
+/** True for a guard or guards made before. */
+export function isReadyMade(target: unknown): target is Guard | Guards {
+  return typeof target === 'object' && target !== null && 'tryAcquire' in target;
 }

@@ -12,6 +12,7 @@ import {
   RATE_LIMITER_DEFAULTS,
   type RateDecision,
   type RateLimiterOptions,
+  renamed,
   show,
   textOf,
 } from '@elimit/core';
@@ -204,7 +205,9 @@ function limiterOf(
   ready: AnyRateLimiter | undefined,
   rest: Record<string, unknown>,
 ): AnyRateLimiter {
-  if (ready === undefined) return newLimiter(rest);
+  if (ready === undefined) {
+    return renamed('rate', 'rateLimit', () => createRateLimiter(rest as never));
+  }
   const { onEvent, ...others } = rest;
   const [name] = Object.keys(others);
   if (name !== undefined) {
@@ -216,18 +219,6 @@ function limiterOf(
     functionOf<unknown>(`rateLimit.limiter.${method}`, ready[method]);
   }
   return ready;
-}
-
-/** Complaints name the options as they were written here. */
-function newLimiter(options: RateLimiterOptions): AnyRateLimiter {
-  try {
-    return createRateLimiter(options);
-  } catch (error) {
-    if (error instanceof Error && error.message.startsWith('rate.')) {
-      error.message = error.message.replace(/\brate\.(?=\w)/g, 'rateLimit.');
-    }
-    throw error;
-  }
 }
 
 /** Names that users of other packages will try. */

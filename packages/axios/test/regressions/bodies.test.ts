@@ -1,5 +1,3 @@
-import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { breaker, type Channel } from '@elimit/axios';
 import { eventually } from '@elimit/testkit';
@@ -10,7 +8,7 @@ import axios, {
   type AxiosInstance,
   type CreateAxiosDefaults,
 } from 'axios';
-import { atEnd, openChannel, start } from '../../../client/test/support/opened.js';
+import { openChannel, start, startHasty } from '../../../client/test/support/opened.js';
 
 interface Opened {
   readonly client: AxiosInstance;
@@ -72,19 +70,7 @@ describe('an answer that cannot be decoded costs the node a failure', () => {
 });
 
 it('a stream to send that fails after the headers of the answer costs the node nothing', async () => {
-  const server = http.createServer((incoming, response) => {
-    incoming.on('error', () => {}).resume();
-    response.writeHead(200).write('first');
-  });
-  atEnd(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  const { port } = server.address() as AddressInfo;
-  const { client, channel } = open(`http://127.0.0.1:${port}`);
+  const { client, channel } = open(await startHasty());
   const body = new Readable({ read() {} });
   body.push('a');
   const { data } = await client.put<Readable>('/', body, { responseType: 'stream' });

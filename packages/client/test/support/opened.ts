@@ -1,3 +1,5 @@
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { type Channel, type ChannelOptions, createChannel } from '@elimit/client';
 import { ok, startTestServer, type TestServer } from '@elimit/testkit';
 import { afterEach, beforeEach } from '@jest/globals';
@@ -21,6 +23,22 @@ export async function start(handler = ok): Promise<TestServer> {
   const server = await startTestServer(handler);
   atEnd(() => server.stop());
   return server;
+}
+
+/** The URL of a server that answers before it has read the request, and never ends its answer. */
+export async function startHasty(): Promise<string> {
+  const server = http.createServer((incoming, response) => {
+    incoming.on('error', () => {}).resume();
+    response.writeHead(200).write('first');
+  });
+  atEnd(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
 /** A channel with endpoints of the test's own, patient, and without chance: it begins with the first node. Closed with the test. */

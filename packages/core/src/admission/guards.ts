@@ -1,5 +1,5 @@
 import { type MaxConcurrency, parseMaxConcurrency } from '../limiter/max-concurrency.js';
-import { integerIn, knownKeys, objectOf, textOf } from '../options.js';
+import { integerIn, knownKeys, located, objectOf, textOf } from '../options.js';
 import {
   type AcquireOptions,
   CallGuard,
@@ -120,10 +120,11 @@ class MethodGuards implements Guards {
   }
 
   setMaxConcurrency(name: string, value: MaxConcurrency): void {
-    checkLimit(`the limit of ${textOf('guards method name', name)}`, value);
-    const guard = this.#byName.get(name);
-    if (guard !== undefined) guard.configure({ limit: value });
-    else this.#make(name, value);
+    const guard = this.#byName.get(textOf('guards method name', name));
+    located(`the limit of ${name}`, () => {
+      if (guard !== undefined) guard.configure({ limit: value });
+      else this.#make(name, value);
+    });
   }
 
   names(): string[] {
@@ -161,10 +162,5 @@ class MethodGuards implements Guards {
 
 /** Which of many limits is wrong stands in front of what is wrong with it. */
 function checkLimit(name: string, value: MaxConcurrency): void {
-  try {
-    parseMaxConcurrency(value);
-  } catch (error) {
-    (error as Error).message = `${name}: ${(error as Error).message}`;
-    throw error;
-  }
+  located(name, () => parseMaxConcurrency(value));
 }

@@ -145,6 +145,11 @@ export function burstOf(name: string, value: unknown): number {
   return numberIn(name, value, 0, MOST_TOKENS);
 }
 
+/** The value, if it is a window: 0.0001 ms to 366 days, in milliseconds. */
+export function windowOf(name: string, value: unknown): number {
+  return numberIn(name, value, SHORTEST_MS, LONGEST_WINDOW_MS);
+}
+
 /** Rate and burst out of either pair of options; `base` fills in what a partial change leaves out. */
 export function resolveQuota(options: RateLimiterOptions, base?: RateQuota): RateQuota {
   const { rate, burst, limit, windowMs } = options;
@@ -156,7 +161,7 @@ export function resolveQuota(options: RateLimiterOptions, base?: RateQuota): Rat
     }
     const tokens = integerIn('rate.limit', limit, 0, MOST_TOKENS);
     const forMs = windowMs ?? RATE_LIMITER_DEFAULTS.windowMs;
-    const perMs = tokens / numberIn('rate.windowMs', forMs, SHORTEST_MS, LONGEST_WINDOW_MS);
+    const perMs = tokens / windowOf('rate.windowMs', forMs);
     return { rate: rateOf('rate.limit per second', perMs * 1000), burst: tokens };
   }
   if (windowMs !== undefined) throw new TypeError('rate.windowMs needs rate.limit beside it');

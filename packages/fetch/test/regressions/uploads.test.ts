@@ -1,7 +1,5 @@
 import { openAsBlob } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
@@ -9,7 +7,7 @@ import { type Channel, createFetch, elimitInterceptor, type Fetch } from '@elimi
 import { eventually } from '@elimit/testkit';
 import { describe, expect, it } from '@jest/globals';
 import { Agent, type Dispatcher, request } from 'undici';
-import { atEnd, openChannel, start } from '../../../client/test/support/opened.js';
+import { atEnd, openChannel, start, startHasty } from '../../../client/test/support/opened.js';
 
 interface Opened {
   readonly channel: Channel;
@@ -26,22 +24,6 @@ function open(url: string): Opened {
     fetch: createFetch(channel),
     dispatcher: agent.compose(elimitInterceptor(channel, { timeoutMs: 300 })),
   };
-}
-
-/** Answers before it has read the request, and never ends the answer. */
-async function hasty(): Promise<string> {
-  const server = http.createServer((incoming, response) => {
-    incoming.on('error', () => {}).resume();
-    response.writeHead(200).write('first');
-  });
-  atEnd(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
 const mine = new Error('mine');
@@ -121,7 +103,7 @@ describe('an upload that fails after the headers of the answer costs the node no
       },
     },
   ])('$it', async ({ call }) => {
-    const opened = open(await hasty());
+    const opened = open(await startHasty());
     await expect(call(opened)).rejects.toBeInstanceOf(Error);
     expect(opened.channel.endpoints()[0]).toMatchObject({ calls: 1, failures: 0, inflight: 0 });
   });
