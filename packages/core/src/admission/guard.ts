@@ -356,9 +356,16 @@ export class CallGuard implements Guard, Issuer {
 
   // what permits call back
 
-  returned(permit: CallPermit, outcome: Outcome, excludedUs: number, nowUs: number): void {
+  returned(
+    permit: CallPermit,
+    outcome: Outcome,
+    excludedUs: number,
+    nowUs = this.#clock.nowUs(), // read here: a number for a function that V8 does not put in line is an object
+  ): void {
     const { epoch } = permit;
-    let latencyUs = nowUs - this.#takeBack(permit, nowUs);
+    let latencyUs = nowUs - this.#arrivals.remove(permit.place);
+    this.#takeBack(permit);
+    if (nowUs >= this.#meter.slotEndUs) this.#tick(nowUs);
     if (typeof excludedUs === 'number' && excludedUs > 0) {
       latencyUs = Math.max(0, Math.floor(latencyUs - excludedUs));
     }
@@ -369,6 +376,10 @@ export class CallGuard implements Guard, Issuer {
       this.#latencies.add(latencyUs);
     } else known = this.#unsuccessful(outcome, latencyUs);
     if (epoch === this.#epoch) this.#limiter.record(known, latencyUs, nowUs, permit.inflight);
+    const { outer } = permit;
+    if (outer !== undefined && outer.epoch !== GIVEN_BACK) {
+      outer.issuer.returned(outer, outcome, excludedUs, nowUs);
+    }
   }
 
   /** @returns the outcome, or `ignored` for what is none, from untyped code: it cannot say how its call went */
@@ -399,7 +410,9 @@ export class CallGuard implements Guard, Issuer {
   /** An engine that counts starts must see the end of each; 'ignored' teaches nothing. */
   #endUnstarted(permit: CallPermit, nowUs: number): void {
     const { epoch } = permit;
-    const latencyUs = nowUs - this.#takeBack(permit, nowUs);
+    const latencyUs = nowUs - this.#arrivals.remove(permit.place);
+    this.#takeBack(permit);
+    if (nowUs >= this.#meter.slotEndUs) this.#tick(nowUs);
     if (epoch !== this.#epoch) return;
     this.#limiter.record('ignored', latencyUs, nowUs, permit.inflight);
   }
@@ -491,16 +504,13 @@ export class CallGuard implements Guard, Issuer {
     return this.#refusals.refuse(verdict === TOO_LATE ? 'deadline' : full, nowUs);
   }
 
-  /** @returns when the call arrived */
-  #takeBack(permit: CallPermit, nowUs: number): number {
+  #takeBack(permit: CallPermit): void {
     if (permit.epoch === LET_THROUGH) this.#letThrough--;
     else {
       this.#inflight--;
       if (permit.priority !== 'default') this.#reserves.returned(permit.priority);
     }
     permit.epoch = GIVEN_BACK;
-    if (nowUs >= this.#meter.slotEndUs) this.#tick(nowUs);
-    return this.#arrivals.remove(permit.place);
   }
 
   /** Twice a second, on the back of a call: what would otherwise need a timer. */

@@ -34,7 +34,8 @@ export type Entry = Permit | Rejection;
 
 /** What a permit needs of its guard. */
 export interface Issuer {
-  returned(permit: CallPermit, outcome: Outcome, excludedUs: number, nowUs: number): void;
+  /** With its permit at server level, if it has one. */
+  returned(permit: CallPermit, outcome: Outcome, excludedUs: number, nowUs?: number): void;
   revoked(permit: CallPermit, reason: RevokeReason, nowUs: number): Rejection;
   abandoned(permit: CallPermit, nowUs: number): void;
   nowUs(): number;
@@ -65,13 +66,7 @@ export class CallPermit implements Permit {
   }
 
   release(outcome: Outcome, excludedUs = 0): void {
-    if (this.epoch === GIVEN_BACK) return;
-    const nowUs = this.issuer.nowUs();
-    this.issuer.returned(this, outcome, excludedUs, nowUs);
-    const { outer } = this;
-    if (outer !== undefined && outer.epoch !== GIVEN_BACK) {
-      outer.issuer.returned(outer, outcome, excludedUs, nowUs);
-    }
+    if (this.epoch !== GIVEN_BACK) this.issuer.returned(this, outcome, excludedUs);
   }
 
   revoke(reason: RevokeReason): Rejection {
