@@ -60,7 +60,16 @@ export class Child {
 
 /** Offers a load from a process of its own, so that neither side waits for the other's loop. */
 export async function loadFromChild(options: LoadOptions): Promise<LoadResult> {
-  return fromChild<LoadResult>({ open: options });
+  const [result] = await loadsFromChild([options], 1);
+  return result as LoadResult;
+}
+
+/** Offers several loads by turns. */
+export async function loadsFromChild(
+  loads: readonly LoadOptions[],
+  turns: number,
+): Promise<LoadResult[]> {
+  return fromChild<LoadResult[]>({ open: loads, turns });
 }
 
 /** Runs a closed loop in a process of its own. */

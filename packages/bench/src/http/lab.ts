@@ -1,11 +1,11 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Listening, Order, Reading } from './app-child.js';
-import { type Arm, bareOf } from './arms.js';
-import { Child, closedLoopFromChild, loadFromChild, SERVER_CORE } from './child.js';
+import type { Arm } from './arms.js';
+import { Child, closedLoopFromChild, loadFromChild, loadsFromChild, SERVER_CORE } from './child.js';
 import { requestFor, type Workload } from './handlers.js';
 import { type Figures, medianOf, middleOf, type Row } from './judge.js';
-import type { ClientKind, LoadResult } from './load.js';
-import type { Life, Load } from './plan.js';
+import type { ClientKind, LoadOptions, LoadResult } from './load.js';
+import { type Group, groupsOf, isLight, type Life, type Load } from './plan.js';
 
 export interface LabOptions {
   readonly rounds: number;
@@ -53,42 +53,44 @@ const WARM_UP_CLIENTS = ['hangUp', 'oneShot'] as const;
 /** A server rests when it uses less than this share of its time. */
 const AT_REST = 0.2;
 const RESTS_MS = 200;
-/** Few answers come to a light load, and its p99 is to be told apart from another's: it is measured longer. */
-const LIGHT_LASTS = 2;
+/**
+ * A light load differs from the bare server's by little, and the machine by more from one minute to the next: all the servers
+ * that meet it are up at once, and are loaded by turns.
+ */
+const LIGHT_TURNS = 6;
 /** What comes before each measurement, and is not to count: a load of another kind wants other code compiled. */
 const LEAD_MS = 2_000;
+/** The same of what is measured often. */
+const SHORT_LEAD_MS = 400;
+/** A measurement of capacity, as a share of that of a load. */
+const CAPACITY_LASTS = 0.5;
+
+/** The bare server that the others of a group are compared with. */
+const BESIDE = 'beside';
+
+type Rounds = { row: Omit<Row, 'rounds' | 'median'>; rounds: Figures[] };
 
 /** Runs every life once per round, one after the other, so that what disturbs the machine disturbs all of them. */
 export async function runLab(lives: readonly Life[], options: LabOptions): Promise<LabResult> {
   const durationMs = options.seconds * 1_000;
-  const found = new Map<string, { row: Omit<Row, 'rounds' | 'median'>; rounds: Figures[] }>();
+  const found = new Map<string, Rounds>();
   const capacities = new Map<string, { workload: Workload; arm: Arm; rounds: number[] }>();
   const refusals = REFUSERS.map((refuser) => ({ ...refuser, rounds: [] as number[] }));
   for (let round = 0; round < options.rounds; round++) {
+    const note: Note = (row, figures) => {
+      const name = `${row.workload} ${row.arm} ${row.factor} ${row.client}`;
+      const entry = found.get(name) ?? { row, rounds: [] };
+      found.set(name, entry);
+      entry.rounds.push(figures);
+      options.onRun(round, row, figures);
+    };
     for (const refuser of refusals) refuser.rounds.push(await refusalUs(refuser, durationMs));
-    for (const { workload, arm, loads } of lives) {
-      const bare = bareOf(arm);
+    for (const group of groupsOf(lives)) {
+      const { workload, bare } = group;
       const key = `${workload} ${bare}`;
       const known = capacities.get(key) ?? { workload, arm: bare, rounds: [] };
       capacities.set(key, known);
-      if (known.rounds.length <= round) {
-        known.rounds.push(await capacityOf(workload, bare, durationMs));
-      }
-      const capacity = known.rounds[round] as number;
-      await serving(arm, workload, async (port) => {
-        for (const load of loads) {
-          const figures = figuresOf(
-            await offer(workload, port, load, capacity, durationMs),
-            capacity,
-          );
-          const row = { workload, arm, ...load };
-          const name = `${key} ${arm} ${load.factor} ${load.client}`;
-          const entry = found.get(name) ?? { row, rounds: [] };
-          found.set(name, entry);
-          entry.rounds.push(figures);
-          options.onRun(round, row, figures);
-        }
-      });
+      known.rounds.push(await runGroup(group, durationMs, note));
     }
   }
   return {
@@ -105,18 +107,72 @@ export async function runLab(lives: readonly Life[], options: LabOptions): Promi
   };
 }
 
-/** Answers per second of a bare server that always has something to do. */
-async function capacityOf(workload: Workload, arm: Arm, durationMs: number): Promise<number> {
-  return serving(arm, workload, async (port) => {
-    const { perSecond } = await closedLoopFromChild({
-      ...requestFor(workload),
-      port,
-      connections: CAPACITY_CONNECTIONS,
-      warmUpMs: LEAD_MS,
-      durationMs,
-    });
-    return perSecond;
+type Note = (row: Omit<Row, 'rounds' | 'median'>, figures: Figures) => void;
+
+/**
+ * The light loads first, by turns; then each server under its overloads, with the capacity of the bare one measured
+ * before and after each: what the machine gives changes from minute to minute.
+ *
+ * @returns the median capacity
+ */
+async function runGroup(group: Group, durationMs: number, note: Note): Promise<number> {
+  const { workload, bare, lives } = group;
+  const servers = new Map<string, Serving>();
+  const up = async (arm: Arm, name: string = arm): Promise<Serving> => {
+    const server = servers.get(name) ?? (await serve(arm, workload));
+    servers.set(name, server);
+    return server;
+  };
+  const capacities: number[] = [];
+  const capacityNow = async (): Promise<number> => {
+    const { port } = await up(bare, BESIDE);
+    const capacity = await capacityOf(workload, port, CAPACITY_LASTS * durationMs);
+    capacities.push(capacity);
+    return capacity;
+  };
+  try {
+    let before = await capacityNow();
+    for (const { load, arms } of group.light) {
+      const loads: LoadOptions[] = [];
+      for (const arm of arms) {
+        const { port } = await up(arm, arm === bare ? BESIDE : arm);
+        loads.push(loadOf(workload, port, load, before, durationMs, SHORT_LEAD_MS));
+      }
+      const results = await loadsFromChild(loads, LIGHT_TURNS);
+      for (const [i, result] of results.entries()) {
+        note({ workload, arm: arms[i] as Arm, ...load }, figuresOf(result, before));
+      }
+    }
+    for (const { arm, loads } of lives) {
+      for (const load of loads.filter((each) => !isLight(each))) {
+        const { port, child } = await up(arm);
+        const result = await loadFromChild(
+          loadOf(workload, port, load, before, durationMs, LEAD_MS),
+        );
+        await rest(child); // what it has left to do would take its time from the other
+        const after = await capacityNow();
+        note({ workload, arm, ...load }, figuresOf(result, (before + after) / 2));
+        before = after;
+      }
+      await servers.get(arm)?.child.close();
+      servers.delete(arm);
+    }
+    return middleOf(capacities);
+  } finally {
+    for (const { child } of servers.values()) await child.close();
+  }
+}
+
+/** Answers per second of a server that always has something to do. */
+async function capacityOf(workload: Workload, port: number, durationMs: number): Promise<number> {
+  const { perSecond } = await closedLoopFromChild({
+    ...requestFor(workload),
+    port,
+    connections: CAPACITY_CONNECTIONS,
+    warmUpMs: SHORT_LEAD_MS,
+    durationMs,
   });
+  return perSecond;
 }
 
 /** CPU time of a refusal by a server that does nothing else, in microseconds, at a rate that leaves the thread little rest. */
@@ -124,8 +180,9 @@ async function refusalUs(
   { arm, client, perSecond: rate }: (typeof REFUSERS)[number],
   durationMs: number,
 ): Promise<number> {
-  return serving(arm, 'cpu', async (port, server) => {
-    const before = await server.ask<Reading>({});
+  const { child, port } = await serve(arm, 'cpu');
+  try {
+    const before = await child.ask<Reading>({});
     const { refused } = await loadFromChild({
       ...requestFor('cpu'),
       port,
@@ -133,16 +190,21 @@ async function refusalUs(
       rate,
       durationMs,
     });
-    const after = await server.ask<Reading>({});
+    const after = await child.ask<Reading>({});
     return ((after.cpuSeconds - before.cpuSeconds) / refused) * 1e6;
-  });
+  } finally {
+    await child.close();
+  }
 }
 
-async function serving<T>(
-  arm: Arm,
-  workload: Workload,
-  use: (port: number, server: Child) => Promise<T>,
-): Promise<T> {
+/** A server in a process of its own. */
+interface Serving {
+  readonly child: Child;
+  readonly port: number;
+}
+
+/** Starts a server and warms it up. */
+async function serve(arm: Arm, workload: Workload): Promise<Serving> {
   const server = new Child(new URL('./app-child.ts', import.meta.url), [arm], SERVER_CORE);
   try {
     const { port } = await server.ask<Listening>();
@@ -152,9 +214,10 @@ async function serving<T>(
     }
     await rest(server);
     await server.ask<Reading>({ measure: true } satisfies Order);
-    return await use(port, server);
-  } finally {
+    return { child: server, port };
+  } catch (error) {
     await server.close();
+    throw error;
   }
 }
 
@@ -168,22 +231,23 @@ async function rest(server: Child): Promise<void> {
   }
 }
 
-function offer(
+function loadOf(
   workload: Workload,
   port: number,
   { factor, client }: Load,
   capacity: number,
   durationMs: number,
-): Promise<LoadResult> {
-  return loadFromChild({
+  warmUpMs: number,
+): LoadOptions {
+  return {
     ...requestFor(workload),
     port,
     client,
     rate: factor * capacity,
     deadlineMs: DEADLINE_MS,
-    warmUpMs: LEAD_MS,
-    durationMs: (factor < 1 ? LIGHT_LASTS : 1) * durationMs,
-  });
+    warmUpMs,
+    durationMs,
+  };
 }
 
 function figuresOf(result: LoadResult, capacity: number): Figures {

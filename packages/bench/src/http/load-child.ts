@@ -1,10 +1,13 @@
 // The entry of the process that offers loads: a job comes in as a message, its result goes out as one.
-import { type ClosedLoopOptions, closedLoop, type LoadOptions, offerLoad } from './load.js';
+import { type ClosedLoopOptions, closedLoop, type LoadOptions, offerInTurns } from './load.js';
 
-type Job = { readonly open: LoadOptions } | { readonly closed: ClosedLoopOptions };
+type Job =
+  | { readonly open: readonly LoadOptions[]; readonly turns: number }
+  | { readonly closed: ClosedLoopOptions };
 
 process.on('message', (job: Job) => {
-  const work: Promise<object> = 'open' in job ? offerLoad(job.open) : closedLoop(job.closed);
+  const work: Promise<object> =
+    'open' in job ? offerInTurns(job.open, job.turns) : closedLoop(job.closed);
   work.then(
     (result) => process.send?.(result),
     (error: unknown) => {

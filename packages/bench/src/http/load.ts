@@ -120,9 +120,32 @@ export async function offerLoad(
   options: LoadOptions,
   onProgress?: (soFar: LoadResult) => void,
 ): Promise<LoadResult> {
-  return new OpenLoop(options).run(onProgress);
+  const loop = new OpenLoop(options);
+  await loop.run(onProgress);
+  return loop.result();
 }
 
+/**
+ * Offers loads by turns, so often each: what else the machine does meanwhile comes to all of them alike. Loads of one rate
+ * and seed have the same arrivals.
+ */
+export async function offerInTurns(
+  loads: readonly LoadOptions[],
+  turns: number,
+): Promise<LoadResult[]> {
+  const loops = loads.map((load) => new OpenLoop(load));
+  for (let turn = 0; turn < turns; turn++) {
+    for (const loop of [
+      ...loops.slice(turn % loops.length),
+      ...loops.slice(0, turn % loops.length),
+    ]) {
+      await loop.run();
+    }
+  }
+  return loops.map((loop) => loop.result());
+}
+
+/** A second run goes on where the first one ended: its arrivals are others, its counts are added. */
 class OpenLoop {
   readonly #host: string;
   readonly #port: number;
@@ -137,6 +160,7 @@ class OpenLoop {
   readonly #answers: number[] = [];
   readonly #refusals: number[] = [];
   readonly #lags: number[] = [];
+  #measuredMs = 0;
   #offered = 0;
   #inTime = 0;
   #late = 0;
@@ -158,7 +182,7 @@ class OpenLoop {
       options.arrivals === 'even' ? () => meanGapMs : () => -Math.log(1 - random()) * meanGapMs;
   }
 
-  async run(onProgress?: (soFar: LoadResult) => void): Promise<LoadResult> {
+  async run(onProgress?: (soFar: LoadResult) => void): Promise<void> {
     const startMs = performance.now();
     const countFromMs = startMs + this.#warmUpMs;
     let tellMs = countFromMs + PROGRESS_MS;
@@ -176,19 +200,20 @@ class OpenLoop {
       }
       if (onProgress !== undefined && nowMs >= tellMs) {
         tellMs += PROGRESS_MS;
-        onProgress(this.#result((nowMs - countFromMs) / 1_000));
+        onProgress(this.result(nowMs - countFromMs));
       }
       await sleep(TICK_MS);
     }
     const graceEndMs = performance.now() + PATIENCE_MS;
     while (this.#busy() && performance.now() < graceEndMs) await sleep(10);
     for (const connection of this.#open) this.#drop(connection);
-    return this.#result(this.#durationMs / 1_000);
+    this.#measuredMs += this.#durationMs;
   }
 
-  #result(seconds: number): LoadResult {
+  /** @param sinceMs - of a run that has not ended */
+  result(sinceMs = 0): LoadResult {
     return {
-      seconds,
+      seconds: (this.#measuredMs + sinceMs) / 1_000,
       offered: this.#offered,
       inTime: this.#inTime,
       late: this.#late,

@@ -7,7 +7,7 @@ import { IDEAL_PER_SECOND, WORKLOADS, type Workload } from './handlers.js';
 import { capacityMark, type Figures, type Mark, marksOf, type Row } from './judge.js';
 import { DEADLINE_MS, runLab } from './lab.js';
 import type { ClientKind } from './load.js';
-import { planOf } from './plan.js';
+import { groupsOf, isLight, planOf } from './plan.js';
 
 const command =
   new CommandLine(`npm run -s bench:http -- [options]     real servers under real overload; exits 1 if a mark is not held
@@ -72,7 +72,11 @@ say(
   `deadline ${DEADLINE_MS} ms, ${seconds} s a load, medians of ${rounds} interleaved ${rounds === 1 ? 'round' : 'rounds'}; goodput is a share of capacity, the others of what was offered\n`,
 );
 
-const total = lives.reduce((sum, life) => sum + life.loads.length, 0) * rounds;
+const perRound = groupsOf(lives).flatMap(({ light, lives: each }) => [
+  ...light.flatMap(({ arms }) => arms),
+  ...each.flatMap(({ loads }) => loads.filter((load) => !isLight(load))),
+]).length;
+const total = perRound * rounds;
 let done = 0;
 const result = await runLab(lives, {
   rounds,

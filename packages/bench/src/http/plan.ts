@@ -1,4 +1,4 @@
-import type { Arm } from './arms.js';
+import { type Arm, bareOf } from './arms.js';
 import type { Workload } from './handlers.js';
 import type { ClientKind } from './load.js';
 
@@ -36,7 +36,7 @@ const PEER = loads([3], 'hangUp');
 
 /** What each arm meets in a full run. */
 const FULL: Partial<Record<Arm, readonly Load[]>> = {
-  none: [...LIGHT, ...PEER],
+  none: PEER,
   auto: [
     ...LIGHT,
     ...loads([1.5], 'hangUp'),
@@ -60,9 +60,7 @@ const OTHER_FRAMEWORKS = [...loads([0.8], 'patient'), ...loads([3, 6], 'hangUp')
 /** Koa and Nest share the mechanism: one workload shows that it reaches them. */
 const FULL_CPU: Partial<Record<Arm, readonly Load[]>> = {
   ...FULL,
-  koa: loads([0.8], 'patient'),
   'koa-auto': OTHER_FRAMEWORKS,
-  nest: loads([0.8], 'patient'),
   'nest-auto': OTHER_FRAMEWORKS,
   'nest-front': OTHER_FRAMEWORKS,
 };
@@ -77,7 +75,7 @@ const FULL_MIXED: Partial<Record<Arm, readonly Load[]>> = {
 
 /** A chunked answer out of few slots: a downstream again, and answers that take their time to end. */
 const FULL_STREAM: Partial<Record<Arm, readonly Load[]>> = {
-  none: [...loads([0.8], 'patient'), ...PEER],
+  none: PEER,
   auto: [...loads([0.8], 'patient'), ...loads([3], 'hangUp', 'oneShot'), ...loads([6], 'hangUp')],
   timeout: [...loads([0.8], 'patient'), ...PEER],
   'toobusy-js': PEER,
@@ -91,12 +89,51 @@ const FULL_OF: Partial<Record<Workload, Partial<Record<Arm, readonly Load[]>>>> 
 };
 
 const QUICK: Partial<Record<Arm, readonly Load[]>> = {
-  none: loads([0.8], 'patient'),
   auto: [...loads([0.8], 'patient'), ...loads([3, 6], 'hangUp')],
   protect: [...loads([3], 'oneShot'), ...loads([6], 'hangUp')],
 };
 
-/** Which server meets which loads. */
+/** Lives that are compared with the same bare server. */
+export interface Group {
+  readonly workload: Workload;
+  readonly bare: Arm;
+  readonly lives: readonly Life[];
+  /** The light loads, and who meets each: the bare server among them. */
+  readonly light: readonly { readonly load: Load; readonly arms: readonly Arm[] }[];
+}
+
+export function isLight({ factor }: Load): boolean {
+  return factor < 1;
+}
+
+export function groupsOf(lives: readonly Life[]): Group[] {
+  const groups = new Map<string, Life[]>();
+  for (const life of lives) {
+    const key = `${life.workload} ${bareOf(life.arm)}`;
+    groups.set(key, [...(groups.get(key) ?? []), life]);
+  }
+  return [...groups.values()].map((group) => {
+    const { workload, arm } = group[0] as Life;
+    const bare = bareOf(arm);
+    const light = new Map<string, { load: Load; arms: Set<Arm> }>();
+    for (const life of group) {
+      for (const load of life.loads.filter(isLight)) {
+        const key = `${load.factor} ${load.client}`;
+        const entry = light.get(key) ?? { load, arms: new Set([bare]) };
+        light.set(key, entry);
+        entry.arms.add(life.arm);
+      }
+    }
+    return {
+      workload,
+      bare,
+      lives: group,
+      light: [...light.values()].map(({ load, arms }) => ({ load, arms: [...arms] })),
+    };
+  });
+}
+
+/** Which server meets which loads. A bare server meets the light ones of the others in any case. */
 export function planOf(options: PlanOptions): Life[] {
   const { quick, workloads = quick ? ['cpu', 'async', 'mixed'] : ALL } = options;
   return workloads.flatMap((workload) => {

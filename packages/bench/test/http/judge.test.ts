@@ -128,12 +128,6 @@ describe('the plan', () => {
     }
   });
 
-  it('has a bare server beside each light load that is judged', () => {
-    const plan = planOf({ quick: true });
-    const bare = plan.filter(({ arm }) => arm === 'none');
-    expect(bare.map(({ workload }) => workload)).toEqual(['cpu', 'async', 'mixed']);
-  });
-
   it('does what it is asked for', () => {
     const plan = planOf({
       quick: true,
