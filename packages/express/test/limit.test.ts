@@ -171,11 +171,13 @@ describe.each(EXPRESS)('limit, express $version', ({ express }) => {
     });
   });
 
-  it('is called app unless it is named', () => {
+  it('is called app unless it is named, on a route too', async () => {
     const registry = createRegistry();
     const app = express();
-    app.use(limit(7, { registry }));
-    app.use(limit('auto', { registry, name: 'named' }));
+    app.get('/', limit(7, { registry }), limit('auto', { registry, name: 'named' }), ok);
+    await request(await listen(app))
+      .get('/')
+      .expect(200);
     expect(registry.sources().map((source) => (source.snapshot() as GuardSnapshot).name)).toEqual([
       'app',
       'named',

@@ -26,7 +26,8 @@ export interface LimitOptions<
   Res extends ServerResponse = ServerResponse,
 > extends EndingOptions<Req, Res> {
   /**
-   * The guard's name in snapshots, metrics and events; with `createGuards`, the method's.
+   * The guard's name in snapshots, metrics and events; with `createGuards`, the method's. Give one to each of several limits
+   * of values: no route names them, and in metrics the second `app` is `app#2`.
    * @default 'app', for `protect` 'server', for `createGuards` on a route its method and template
    */
   readonly name?: string | undefined;
