@@ -37,7 +37,7 @@ export function rateLimit(options: KoaRateLimitOptions): RateLimitMiddleware {
   const limited = new RequestRateLimit<[Context]>(alike, {
     addressOf: (req) => contextOf(req).ip,
     trustOf: (req) => trustOf(contextOf(req)),
-    proxySetting: PROXIES,
+    proxySettingOf: () => PROXIES,
     stateOf: (req) => contextOf(req).state,
   });
   const { limiter } = limited;

@@ -1,5 +1,5 @@
 import { located } from '@elimit/core';
-import { type ProxyTrust, type RateRefusal, RequestRateLimit } from '@elimit/node-http';
+import { type RateRefusal, RequestRateLimit } from '@elimit/node-http';
 import {
   type CanActivate,
   type ExecutionContext,
@@ -12,6 +12,7 @@ import { refusalOf } from './elimit.guard.js';
 import { type Handler, HandlerLimits, type HandlerRate } from './handler-limits.js';
 import { contextOf, noteContext, requestOf, responseOf } from './http-context.js';
 import type { NestRateLimitOptions } from './options.js';
+import { proxySettingOf, proxyTrustOf } from './proxy-trust.js';
 import { HANDLER_LIMITS, isBranded } from './tokens.js';
 
 const BRAND = Symbol.for('@elimit/nest/RateLimitGuard');
@@ -172,7 +173,8 @@ export class RateLimitGuard implements CanActivate {
       },
       {
         addressOf: (req) => addressOf(contextOf(req)),
-        trustOf: (req) => trustOf(contextOf(req)),
+        trustOf: (req) => proxyTrustOf(contextOf(req)),
+        proxySettingOf: (req) => proxySettingOf(contextOf(req)),
         stateOf: (req) => contextOf(req).switchToHttp().getRequest<object>(),
       },
     );
@@ -203,22 +205,6 @@ export class RateLimitGuard implements CanActivate {
 }
 Object.defineProperty(RateLimitGuard.prototype, BRAND, { value: true });
 
-interface FrameworkRequest {
-  readonly ip?: string;
-  /** Fastify's, if it was told of proxies. */
-  readonly ips?: readonly string[];
-  /** Express's. */
-  readonly app?: { get(setting: string): unknown };
-}
-
 function addressOf(context: ExecutionContext): string | undefined {
-  return context.switchToHttp().getRequest<FrameworkRequest>().ip;
-}
-
-function trustOf(context: ExecutionContext): ProxyTrust {
-  const { app, ips } = context.switchToHttp().getRequest<FrameworkRequest>();
-  if (app === undefined) return ips === undefined ? 'none' : 'some';
-  const setting = app.get('trust proxy');
-  if (setting === true) return 'all';
-  return setting === false || setting === undefined ? 'none' : 'some';
+  return context.switchToHttp().getRequest<{ readonly ip?: string }>().ip;
 }

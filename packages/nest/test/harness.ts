@@ -31,13 +31,18 @@ import { ElimitException, limit, type NestGuardOptions, signalOf } from '../src/
 export type Platform = 'express' | 'fastify';
 export const PLATFORMS: readonly Platform[] = ['express', 'fastify'];
 
-/** Starts an application on a free port. */
-export async function listen(module: Type, platform: Platform): Promise<INestApplication> {
-  const adapter = platform === 'express' ? new ExpressAdapter() : fastify();
+/** Makes an application. `proxies` is what Express calls `trust proxy`, and Fastify `trustProxy`. */
+export async function listen(
+  module: Type,
+  platform: Platform,
+  proxies: string | boolean = false,
+): Promise<INestApplication> {
+  const adapter = platform === 'express' ? new ExpressAdapter() : fastify(proxies);
   const app = await NestFactory.create(module, adapter as ExpressAdapter, {
     logger: false,
     abortOnError: false,
   });
+  if (platform === 'express') (adapter as ExpressAdapter).set('trust proxy', proxies);
   return app;
 }
 
@@ -46,8 +51,8 @@ export function portOf(app: INestApplication): number {
 }
 
 /** Fastify refuses bodies of types it has no parser for: here they reach their handlers as they come. */
-function fastify(): FastifyAdapter {
-  const adapter = new FastifyAdapter({ forceCloseConnections: true });
+function fastify(trustProxy: string | boolean): FastifyAdapter {
+  const adapter = new FastifyAdapter({ forceCloseConnections: true, trustProxy });
   const instance = adapter.getInstance();
   instance.addContentTypeParser('*', (_request: unknown, payload: unknown, done: Done) =>
     done(null, payload),

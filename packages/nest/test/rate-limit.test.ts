@@ -1,5 +1,6 @@
 import 'reflect-metadata';
 import type { Server } from 'node:http';
+import type { ElimitEvent } from '@elimit/core';
 import { VirtualClock } from '@elimit/testkit';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import {
@@ -36,13 +37,14 @@ async function serve(
   controllers: Type[],
   options: ElimitRootOptions = {},
   platform: Platform = 'express',
+  proxies: string | boolean = false,
 ): Promise<(path: string, user?: string) => request.Test> {
   @Module({
     imports: [ElimitModule.forRoot({ registry: false, onEvent: () => {}, ...options })],
     controllers,
   })
   class RateModule {}
-  app = await listen(RateModule, platform);
+  app = await listen(RateModule, platform, proxies);
   await app.listen(0, '127.0.0.1');
   const url = `http://127.0.0.1:${portOf(app)}`;
   return (path, user = 'nobody') => request(url).get(path).set('x-user', user);
@@ -74,6 +76,59 @@ describe('@RateLimit', () => {
     const refused = await get('/').expect(429);
     expect(refused.body).toMatchObject({ code: 'ELIMIT', errno: 2004, reason: 'rate' });
     expect(refused.headers).toMatchObject({ 'retry-after': '30', 'x-bd-error-code': '2004' });
+  });
+
+  it.each<{ it: string; platform: Platform; proxies: string | boolean; warnings: string[] }>([
+    {
+      it: 'believes everybody',
+      platform: 'express',
+      proxies: true,
+      warnings: [
+        "WARN_TRUST_PROXY: rate limit Api.get: 'trust proxy' is true, so a client chooses the address it is counted by: name your proxies, or their number",
+      ],
+    },
+    {
+      it: 'believes nobody',
+      platform: 'express',
+      proxies: false,
+      warnings: [
+        "WARN_FORWARDED_IGNORED: rate limit Api.get: requests carry X-Forwarded-For or Forwarded, and 'trust proxy' is off: behind a proxy all clients share its address",
+      ],
+    },
+    { it: 'knows its proxies', platform: 'express', proxies: 'loopback', warnings: [] },
+    {
+      it: 'believes everybody',
+      platform: 'fastify',
+      proxies: true,
+      warnings: [
+        'WARN_TRUST_PROXY: rate limit Api.get: trustProxy believes everybody, so a client chooses the address it is counted by: name the addresses of your proxies',
+      ],
+    },
+    {
+      it: 'believes nobody',
+      platform: 'fastify',
+      proxies: false,
+      warnings: [
+        'WARN_FORWARDED_IGNORED: rate limit Api.get: requests carry X-Forwarded-For or Forwarded, and trustProxy is off: behind a proxy all clients share its address',
+      ],
+    },
+    { it: 'knows its proxies', platform: 'fastify', proxies: 'loopback', warnings: [] },
+  ])('warns once where $platform $it', async ({ platform, proxies, warnings }) => {
+    @Controller()
+    class Api {
+      @RateLimit(two) @Get() get() {}
+    }
+    const told: string[] = [];
+    const onEvent = (event: ElimitEvent): void => {
+      if (event.type === 'warning') told.push(`${event.code}: ${event.message}`);
+    };
+    const get = await serve([Api], { onEvent }, platform, proxies);
+    const from = (address: string): request.Test => get('/').set('x-forwarded-for', address);
+    await from('1.2.3.4').expect(200);
+    await from('1.2.3.4').expect(200);
+    await from('1.2.3.4').expect(429);
+    await from('5.6.7.8').expect(proxies === false ? 429 : 200);
+    expect(told).toEqual(warnings);
   });
 
   it('gives each handler of a class a limiter of its own, or one for all if it is shared', async () => {

@@ -30,12 +30,7 @@ import {
   type ResolvedRateLimit,
   resolveRateLimit,
 } from './rate-limit-options.js';
-import {
-  EXPRESS_PROXIES,
-  type ProxySetting,
-  type ProxyTrust,
-  RateWarnings,
-} from './rate-limit-warnings.js';
+import { type ProxySetting, type ProxyTrust, RateWarnings } from './rate-limit-warnings.js';
 import { giveEarly, type KeyGiver } from './request-keys.js';
 import { writeRejection } from './write-rejection.js';
 
@@ -46,7 +41,7 @@ export interface RateLimitAdapter {
   /** Whose forwarding headers the framework believes. @default those of nobody */
   trustOf?(req: IncomingMessage): ProxyTrust;
   /** How the framework calls its setting for proxies; for warnings. @default Express's */
-  readonly proxySetting?: ProxySetting;
+  proxySettingOf?(req: IncomingMessage): ProxySetting | undefined;
   /** Where the request carries its {@link RateLimitInfo}. @default the Node request itself */
   stateOf?(req: IncomingMessage): object;
 }
@@ -119,8 +114,7 @@ export class RequestRateLimit<Call extends RateCall = [IncomingMessage, ServerRe
     if (requestPropertyName !== undefined && adapter.stateOf === undefined) {
       giveEarly(infoGiver(requestPropertyName));
     }
-    const { proxySetting = EXPRESS_PROXIES } = adapter;
-    this.#warnings = validate ? new RateWarnings(limiter.name, onEvent, proxySetting) : undefined;
+    this.#warnings = validate ? new RateWarnings(limiter.name, onEvent, adapter) : undefined;
   }
 
   get limiter(): AnyRateLimiter {
@@ -318,7 +312,7 @@ export class RequestRateLimit<Call extends RateCall = [IncomingMessage, ServerRe
     const address = this.#adapter.addressOf(req);
     const warnings = this.#warnings;
     if (warnings?.isWatching === true) {
-      warnings.look(address, this.#adapter.trustOf?.(req) ?? 'none', req.headers);
+      warnings.look(address, req);
     }
     return this.keyOf(address);
   }

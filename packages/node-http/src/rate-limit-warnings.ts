@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { type OnEvent, tell } from '@elimit/core';
 
 /** Whose forwarding headers a framework believes: everybody's, nobody's, or those of proxies it was told of. */
@@ -14,11 +14,17 @@ export interface ProxySetting {
   readonly none: string;
 }
 
-export const EXPRESS_PROXIES: ProxySetting = {
+const EXPRESS_PROXIES: ProxySetting = {
   all: "'trust proxy' is true",
   cure: 'name your proxies, or their number',
   none: "'trust proxy' is off",
 };
+
+/** What is asked of a framework about a request. */
+interface Proxies {
+  trustOf?(req: IncomingMessage): ProxyTrust;
+  proxySettingOf?(req: IncomingMessage): ProxySetting | undefined;
+}
 
 /** Limits made while a request was waiting for them already, before one is called made per request. */
 const MADE_LATE = 3;
@@ -30,11 +36,11 @@ const LOOKS = 10_000;
 export class RateWarnings {
   readonly #name: string;
   readonly #onEvent: OnEvent | undefined;
-  readonly #proxies: ProxySetting;
+  readonly #proxies: Proxies;
   readonly #told = new Set<string>();
   #looks = 0;
 
-  constructor(name: string, onEvent: OnEvent | undefined, proxies: ProxySetting) {
+  constructor(name: string, onEvent: OnEvent | undefined, proxies: Proxies) {
     this.#name = name;
     this.#onEvent = onEvent;
     this.#proxies = proxies;
@@ -46,7 +52,7 @@ export class RateWarnings {
   }
 
   /** Looks at the address a request is counted by, and at where it came from. */
-  look(address: string | undefined, trust: ProxyTrust, headers: IncomingHttpHeaders): void {
+  look(address: string | undefined, req: IncomingMessage): void {
     this.#looks += 1;
     if (address === undefined || address === '') {
       this.#tell(
@@ -54,10 +60,11 @@ export class RateWarnings {
         'a request has no address (its socket has closed, or is no TCP socket): all of these share one key; give a keyGenerator',
       );
     }
+    const { 'x-forwarded-for': forwardedFor, forwarded } = req.headers;
+    if (forwardedFor === undefined && forwarded === undefined) return;
+    const trust = this.#proxies.trustOf?.(req) ?? 'none';
     if (trust === 'some') return;
-    const isForwarded = headers['x-forwarded-for'] !== undefined || headers.forwarded !== undefined;
-    if (!isForwarded) return;
-    const { all, cure, none } = this.#proxies;
+    const { all, cure, none } = this.#proxies.proxySettingOf?.(req) ?? EXPRESS_PROXIES;
     if (trust === 'all') {
       this.#tell(
         'WARN_TRUST_PROXY',
