@@ -364,7 +364,8 @@ export class Call<T> {
 
   #expire(): void {
     const { name } = this.#host.options;
-    const late = new TimeoutError(`a call on channel ${name}`, Math.ceil(this.#timeoutMs));
+    const to = this.#origin === undefined ? '' : ` to ${this.#origin}`;
+    const late = new TimeoutError(`a call on channel ${name}${to}`, Math.ceil(this.#timeoutMs));
     const waitedForNodes = this.#attempts === 0 && this.#timeoutMs > 0;
     for (const current of this.#active) {
       current.control.abort(late); // first: an upload may say then that it was waited for

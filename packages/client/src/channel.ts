@@ -210,15 +210,16 @@ class NodeChannel implements Channel, CallHost {
     const picked = this.#pickByRank(candidates, tried, freshOnly, nowUs);
     if (picked !== undefined) return picked;
     if (origin === undefined && !freshOnly) this.#nobodyUsable(nowUs);
-    return this.noEndpoint(candidates);
+    return this.noEndpoint(candidates, origin);
   }
 
-  noEndpoint(candidates: readonly Node[] = []): NoEndpointError {
+  noEndpoint(candidates: readonly Node[] = [], origin?: string): NoEndpointError {
     const nowUs = this.options.clock.nowUs();
     const leftUs = candidates.map(({ endpoint }) => endpoint.isolationLeftUs(nowUs));
     const retryAfterMs = leftUs.length === 0 ? 0 : Math.ceil(Math.min(...leftUs) / 1000);
     return withoutStack(
-      () => new NoEndpointError(this.name, candidates.length, retryAfterMs, this.#namingError),
+      () =>
+        new NoEndpointError(this.name, candidates.length, retryAfterMs, this.#namingError, origin),
     );
   }
 

@@ -24,17 +24,20 @@ export class NoEndpointError extends Error {
    * @param endpoints - how many endpoints it knows
    * @param retryAfterMs - time until the first isolation ends, at least 0; a health check may take longer
    * @param cause - why the nodes are not known, where that is so
+   * @param origin - the one that the call named, where it did: the others could not have served it
    */
   constructor(
     readonly channel: string,
     readonly endpoints: number,
     readonly retryAfterMs: number,
     cause?: unknown,
+    readonly origin?: string,
   ) {
+    const nobody = origin === undefined ? `none of ${endpoints} endpoints can` : `${origin} cannot`;
     super(
       endpoints === 0
         ? `channel ${channel} knows no endpoint`
-        : `channel ${channel}: none of ${endpoints} endpoints can be used now; the first isolation ends in ${Math.ceil(retryAfterMs)} ms`,
+        : `channel ${channel}: ${nobody} be used now; the first isolation ends in ${Math.ceil(retryAfterMs)} ms`,
       cause === undefined ? undefined : { cause },
     );
   }

@@ -48,7 +48,7 @@ export interface HealthCheckOptions {
 
 /** Everything about a channel; `undefined` stands for the default. */
 export interface ChannelOptions {
-  /** For messages and events. @default 'channel' */
+  /** For messages and events, and the host by which URLs of undici's reach the nodes; give one to each of several. @default 'channel' */
   readonly name?: string | undefined;
   /** The nodes, as a list: origins, or `{ url, weight, host }`. Give this, `naming` or `unlisted`. */
   readonly nodes?: readonly NodeValue[] | undefined;

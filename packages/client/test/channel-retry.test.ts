@@ -575,6 +575,7 @@ it('says so when a call gets nobody', async () => {
     status: 502, // as outboundFactsOf says, and so the adapters
     retryAfterMs: 100,
     endpoints: 1,
+    origin: undefined,
     message:
       'channel search: none of 1 endpoints can be used now; the first isolation ends in 100 ms',
   });

@@ -514,7 +514,11 @@ describe('origins that are not listed', () => {
     nodes.x = fail('ECONNREFUSED');
     await endOf(call({ origin: 'http://x' }));
     expect(await call({ origin: 'http://y' })).toBe('y');
-    expect(await endOf(call({ origin: 'http://x' }))).toMatchObject({ code: 'ERR_NO_ENDPOINT' });
+    expect(await endOf(call({ origin: 'http://x' }))).toMatchObject({
+      code: 'ERR_NO_ENDPOINT',
+      origin: 'http://x',
+      message: 'channel channel: http://x cannot be used now; the first isolation ends in 100 ms',
+    });
     await clock.advanceMsAsync(100);
     expect(checks).toEqual([]);
     expect(state('x')).toBe('halfOpen');
@@ -522,6 +526,17 @@ describe('origins that are not listed', () => {
       'http://y health=off',
       'http://x health=off',
     ]);
+  });
+
+  it('are named where their time is over', async () => {
+    const { call, nodes, clock } = virtualChannel('', { unlisted: true });
+    nodes.x = () => new Promise(() => {});
+    const late = call({ origin: 'http://x' }).catch((error: unknown) => error);
+    await clock.advanceMsAsync(500);
+    expect(await late).toMatchObject({
+      code: 'ERR_TIMEOUT',
+      message: expect.stringContaining('a call on channel channel to http://x') as unknown,
+    });
   });
 
   it('are the listed node where there is one', async () => {
