@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
-import { type Attempt, isOfDecoder, isWaitedFor } from '@elimit/client';
+import { Readable } from 'node:stream';
+import { type Attempt, isOfDecoder, isWaitedFor, watchedUpload } from '@elimit/client';
 import { AxiosError, type AxiosResponse, type InternalAxiosRequestConfig } from 'axios';
 
 /** A stream, as far as it is looked at here. */
@@ -17,10 +18,20 @@ export function isStream(value: unknown): value is ReadableLike {
   return typeof (value as { pipe?: unknown } | null | undefined)?.pipe === 'function';
 }
 
+/** A stream of the web, which axios's `fetch` adapter takes and gives. */
+export function isWebStream(value: unknown): value is ReadableStream<unknown> {
+  return typeof (value as { getReader?: unknown } | null | undefined)?.getReader === 'function';
+}
+
 export function isReadOnce(data: unknown): boolean {
-  return (
-    isStream(data) || typeof (data as { getReader?: unknown } | null)?.getReader === 'function'
-  );
+  return isStream(data) || isWebStream(data);
+}
+
+/** What is sent in place of `data`: a stream of the web tells by itself when it fails, and cannot be listened to. */
+export function watchedData(attempt: Attempt, data: unknown): unknown {
+  if (!isWebStream(data)) return data;
+  if (data.locked || Readable.isDisturbed(data as unknown as Readable)) attempt.callersFault();
+  return watchedUpload(attempt, data);
 }
 
 /**

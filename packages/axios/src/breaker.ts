@@ -7,7 +7,7 @@ import axios, {
   type InternalAxiosRequestConfig,
   isAxiosError,
 } from 'axios';
-import { isReadOnce, isStream, watchAnswer, watchUpload } from './bodies.js';
+import { isReadOnce, isStream, watchAnswer, watchedData, watchUpload } from './bodies.js';
 import { callerOf, isCancelled } from './caller.js';
 import { BrokenAnswer, brokeOff, errorFor } from './errors.js';
 import { checkBaseUrl, type Target, targetOf } from './target.js';
@@ -82,6 +82,7 @@ async function trySend(
 ): Promise<AxiosResponse> {
   const forget = watchUpload(attempt, config);
   const { config: own, unlink } = configOfTry(attempt, config, target);
+  own.data = watchedData(attempt, own.data);
   const closed = (): void => {
     forget();
     unlink();

@@ -43,3 +43,4 @@ export {
   verdictOfError,
   verdictOfStatus,
 } from './verdict.js';
+export { watchedUpload } from './watched-body.js';

@@ -1,9 +1,14 @@
-import { type Attempt, type Channel, type ChannelTarget, channelOf } from '@elimit/client';
+import {
+  type Attempt,
+  type Channel,
+  type ChannelTarget,
+  channelOf,
+  watchedUpload,
+} from '@elimit/client';
 import { fetch as undiciFetch } from 'undici';
 import { errorFor } from './errors.js';
 import { type FetchInit, type FetchRequest, readRequest } from './fetch-request.js';
 import { TryDispatcher } from './try-dispatcher.js';
-import { watchedUpload } from './upload.js';
 
 const SEE_OTHER = 303;
 const REDIRECTS = new Set([301, 302, SEE_OTHER, 307, 308]);

@@ -1,7 +1,6 @@
 import { Stream } from 'node:stream';
-import { type Attempt, isWaitedFor } from '@elimit/client';
+import { type Attempt, isWaitedFor, watchedUpload } from '@elimit/client';
 import type { Dispatcher } from 'undici';
-import { watchedUpload } from './upload.js';
 
 type Controller = Dispatcher.DispatchController;
 type Handler = Dispatcher.DispatchHandler;

@@ -107,3 +107,48 @@ it('but one that ends after the whole stream does', async () => {
   await expect(call).rejects.toMatchObject({ code: 'ERR_TIMEOUT' });
   expect(channel.endpoints()[0]).toMatchObject({ calls: 1, failures: 1, inflight: 0 });
 });
+
+describe('through axios’s fetch adapter, a stream of the web to send', () => {
+  const adapter = 'fetch';
+  const begun = (pull: (control: ReadableStreamDefaultController) => void) =>
+    new ReadableStream({ start: (control) => control.enqueue(Buffer.from('a')), pull });
+  const nothing = { calls: 1, failures: 0, inflight: 0 };
+
+  it('arrives whole', async () => {
+    const node = await start();
+    const { client, channel } = open(node.url, { adapter });
+    await client.put('/', new Blob(['hello']).stream());
+    expect(node.seen.map(({ body }) => body)).toEqual(['hello']);
+    expect(channel.endpoints()[0]).toMatchObject(nothing);
+  });
+
+  it('that fails costs the node nothing', async () => {
+    const node = await start();
+    const { client, channel } = open(node.url, { adapter });
+    const body = begun((control) => control.error(mine));
+    await expect(client.put('/', body)).rejects.toBeInstanceOf(AxiosError);
+    expect(channel.endpoints()[0]).toMatchObject(nothing);
+  });
+
+  it('that was read before costs the node nothing', async () => {
+    const node = await start();
+    const { client, channel } = open(node.url, { adapter });
+    const body = new Blob(['hello']).stream();
+    for await (const _ of body);
+    await expect(client.put('/', body)).rejects.toBeInstanceOf(AxiosError);
+    expect(node.seen).toEqual([]);
+    expect(channel.endpoints()[0]).toMatchObject(nothing);
+  });
+
+  it('that has nothing to send when the time ends costs the node nothing', async () => {
+    const node = await start();
+    const { client, channel } = open(node.url, { adapter });
+    const call = client.put(
+      '/',
+      begun(() => {}),
+      { timeout: 300 },
+    );
+    await expect(call).rejects.toMatchObject({ code: 'ERR_TIMEOUT' });
+    expect(channel.endpoints()[0]).toMatchObject(nothing);
+  });
+});

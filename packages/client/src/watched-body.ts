@@ -1,10 +1,10 @@
 import { Readable } from 'node:stream';
-import type { Attempt } from '@elimit/client';
+import type { Attempt } from './attempt.js';
 
 type Reads = <T>(read: () => Promise<T>) => Promise<T>;
 
 /**
- * The same body, except that an error of its own is told as the caller's fault: whoever reads it makes an error of the
+ * The body of a request, except that an error of its own is told as the caller's fault: whoever reads it makes an error of the
  * request out of it, which looks like the node's. So does a time that ends while the body has nothing to send. One that
  * was read before is left to undici, which refuses it.
  */
@@ -54,8 +54,9 @@ function watchedChunks(reads: Reads, body: AsyncIterable<unknown>): AsyncIterabl
   };
 }
 
-/** Not by an iterator: those of streams cannot be cancelled while they wait for a chunk. */
+/** The same stream, not locked before, whose chunks come through `reads`. */
 function watchedStream(reads: Reads, body: ReadableStream<unknown>): ReadableStream<unknown> {
+  // not by an iterator: those of streams cannot be cancelled while they wait for a chunk
   const reader = body.getReader();
   let isCancelled = false;
   return new ReadableStream<unknown>(
