@@ -1,4 +1,10 @@
-import { type Attempt, type Channel, type ChannelTarget, channelOf } from '@elimit/client';
+import {
+  type Attempt,
+  type Channel,
+  type ChannelTarget,
+  channelOf,
+  watchedDownload,
+} from '@elimit/client';
 import { show } from '@elimit/core';
 import axios, {
   type AxiosAdapter,
@@ -7,7 +13,14 @@ import axios, {
   type InternalAxiosRequestConfig,
   isAxiosError,
 } from 'axios';
-import { isReadOnce, isStream, watchAnswer, watchedData, watchUpload } from './bodies.js';
+import {
+  isReadOnce,
+  isStream,
+  isWebStream,
+  watchAnswer,
+  watchedData,
+  watchUpload,
+} from './bodies.js';
 import { callerOf, isCancelled } from './caller.js';
 import { BrokenAnswer, brokeOff, errorFor } from './errors.js';
 import { checkBaseUrl, type Target, targetOf } from './target.js';
@@ -81,7 +94,7 @@ async function trySend(
   target: Target,
 ): Promise<AxiosResponse> {
   const forget = watchUpload(attempt, config);
-  const { config: own, unlink } = configOfTry(attempt, config, target);
+  const { config: own, end, unlink } = configOfTry(attempt, config, target);
   own.data = watchedData(attempt, own.data);
   const closed = (): void => {
     forget();
@@ -91,12 +104,16 @@ async function trySend(
   try {
     const response = await send(own);
     const { data } = response as { data: unknown };
+    const broken = (error: unknown): void => {
+      if (!isCancelled(own)) attempt.brokeOff(error);
+    };
     if (isStream(data)) {
       isStreaming = true;
-      const broken = (error: unknown): void => {
-        if (!isCancelled(own)) attempt.brokeOff(error);
-      };
       watchAnswer(response, data, { broken, closed });
+    } else if (isWebStream(data)) {
+      isStreaming = true;
+      // axios's own stream, if it is cancelled while it waits for a chunk, lets go of the connection with the next one only
+      response.data = watchedDownload(data, { broken, cancelled: end, closed });
     }
     return response;
   } catch (error) {
@@ -126,4 +143,5 @@ function rulesOf(config: InternalAxiosRequestConfig) {
 function letGo(response: AxiosResponse | undefined): void {
   const data: unknown = response?.data;
   if (isStream(data)) data.destroy();
+  else if (isWebStream(data)) data.cancel().catch(() => {});
 }

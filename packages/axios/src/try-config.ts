@@ -4,6 +4,8 @@ import type { Target } from './target.js';
 
 export interface TryConfig {
   readonly config: InternalAxiosRequestConfig;
+  /** Ends its request, for a stream to be read that nobody wants more of. */
+  readonly end: () => void;
   /** Takes the listener off the caller's signal. */
   readonly unlink: () => void;
 }
@@ -14,7 +16,8 @@ export function configOfTry(
   config: InternalAxiosRequestConfig,
   { origin, path }: Target,
 ): TryConfig {
-  const { signal, unlink } = linked(attempt.signal, config.signal);
+  const isToBeRead = config.responseType === 'stream';
+  const { signal, end, unlink } = linked(attempt.signal, config.signal, isToBeRead);
   const headers = new AxiosHeaders(config.headers);
   const { host, ...others } = attempt.headers;
   headers.set(others);
@@ -39,7 +42,7 @@ export function configOfTry(
     own.url = attempt.endpoint.url.origin + path;
     delete own.baseURL;
   }
-  return { config: own, unlink };
+  return { config: own, end, unlink };
 }
 
 /** What follow-redirects hands to `beforeRedirect`, as far as it matters here. */
@@ -82,15 +85,19 @@ function agentsFor(
 function linked(
   own: AbortSignal,
   callers: InternalAxiosRequestConfig['signal'],
-): { signal: AbortSignal; unlink: () => void } {
-  if (callers?.addEventListener === undefined) return { signal: own, unlink: () => {} };
+  hasEnd: boolean,
+): { signal: AbortSignal; end: () => void; unlink: () => void } {
+  if (callers?.addEventListener === undefined && !hasEnd) {
+    return { signal: own, end: () => {}, unlink: () => {} };
+  }
   const control = new AbortController();
   const abort = (): void => control.abort();
-  if (own.aborted || callers.aborted) abort();
+  if (own.aborted || callers?.aborted) abort();
   own.addEventListener('abort', abort, { once: true });
-  callers.addEventListener('abort', abort);
+  callers?.addEventListener?.('abort', abort);
   return {
     signal: control.signal,
-    unlink: () => void callers.removeEventListener?.('abort', abort),
+    end: abort,
+    unlink: () => void callers?.removeEventListener?.('abort', abort),
   };
 }

@@ -43,4 +43,4 @@ export {
   verdictOfError,
   verdictOfStatus,
 } from './verdict.js';
-export { watchedUpload } from './watched-body.js';
+export { type DownloadWatch, watchedDownload, watchedUpload } from './watched-body.js';

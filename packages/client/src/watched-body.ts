@@ -1,7 +1,17 @@
 import { Readable } from 'node:stream';
 import type { Attempt } from './attempt.js';
 
-type Reads = <T>(read: () => Promise<T>) => Promise<T>;
+type Reads = <T extends { readonly done?: boolean }>(read: () => Promise<T>) => Promise<T>;
+
+/** What is told of a body that comes. */
+export interface DownloadWatch {
+  /** It broke off. Not for what its reader does: that one can cancel it, and not make it fail. */
+  broken(error: unknown): void;
+  /** Its reader wants no more of it. */
+  cancelled(): void;
+  /** It has ended, in whatever way; after the others, and maybe twice. */
+  closed(): void;
+}
 
 /**
  * The body of a request, except that an error of its own is told as the caller's fault: whoever reads it makes an error of the
@@ -54,8 +64,34 @@ function watchedChunks(reads: Reads, body: AsyncIterable<unknown>): AsyncIterabl
   };
 }
 
+/** The body of an answer, not locked before: the same stream, which tells how it ends to whoever reads it. */
+export function watchedDownload(
+  body: ReadableStream<unknown>,
+  watch: DownloadWatch,
+): ReadableStream<unknown> {
+  const reads: Reads = async (read) => {
+    try {
+      const chunk = await read();
+      if (chunk.done === true) watch.closed();
+      return chunk;
+    } catch (error) {
+      watch.broken(error);
+      watch.closed();
+      throw error;
+    }
+  };
+  return watchedStream(reads, body, () => {
+    watch.cancelled();
+    watch.closed();
+  });
+}
+
 /** The same stream, not locked before, whose chunks come through `reads`. */
-function watchedStream(reads: Reads, body: ReadableStream<unknown>): ReadableStream<unknown> {
+function watchedStream(
+  reads: Reads,
+  body: ReadableStream<unknown>,
+  cancelled?: () => void,
+): ReadableStream<unknown> {
   // not by an iterator: those of streams cannot be cancelled while they wait for a chunk
   const reader = body.getReader();
   let isCancelled = false;
@@ -69,7 +105,9 @@ function watchedStream(reads: Reads, body: ReadableStream<unknown>): ReadableStr
       },
       cancel(reason) {
         isCancelled = true;
-        return reader.cancel(reason);
+        const given = reader.cancel(reason);
+        cancelled?.();
+        return given;
       },
     },
     { highWaterMark: 0 }, // reads nothing that nobody asked for

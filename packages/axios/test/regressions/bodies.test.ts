@@ -1,4 +1,6 @@
+import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import { breaker, type Channel } from '@elimit/axios';
 import { eventually } from '@elimit/testkit';
 import { describe, expect, it } from '@jest/globals';
@@ -108,12 +110,12 @@ it('but one that ends after the whole stream does', async () => {
   expect(channel.endpoints()[0]).toMatchObject({ calls: 1, failures: 1, inflight: 0 });
 });
 
-describe('through axios’s fetch adapter, a stream of the web to send', () => {
-  const adapter = 'fetch';
-  const begun = (pull: (control: ReadableStreamDefaultController) => void) =>
-    new ReadableStream({ start: (control) => control.enqueue(Buffer.from('a')), pull });
-  const nothing = { calls: 1, failures: 0, inflight: 0 };
+const adapter = 'fetch';
+const nothing = { calls: 1, failures: 0, inflight: 0 };
+const begun = (pull: (control: ReadableStreamDefaultController) => void | Promise<void>) =>
+  new ReadableStream({ start: (control) => control.enqueue(Buffer.from('a')), pull });
 
+describe('through axios’s fetch adapter, a stream of the web to send', () => {
   it('arrives whole', async () => {
     const node = await start();
     const { client, channel } = open(node.url, { adapter });
@@ -149,6 +151,135 @@ describe('through axios’s fetch adapter, a stream of the web to send', () => {
       { timeout: 300 },
     );
     await expect(call).rejects.toMatchObject({ code: 'ERR_TIMEOUT' });
+    expect(channel.endpoints()[0]).toMatchObject(nothing);
+  });
+});
+
+describe('through axios’s fetch adapter, an answer', () => {
+  type Ending = (response: ServerResponse) => void;
+  /** A node that ends a bit after the first half of its answer has come. */
+  const half = (headers: OutgoingHttpHeaders, end: Ending) =>
+    start((_request, response) => {
+      response.writeHead(200, headers);
+      response.write('half', () => setTimeout(() => end(response), 20));
+    });
+  const sized = { 'content-length': '8' };
+  const cut: Ending = ({ socket }) => socket?.end();
+  const reset: Ending = ({ socket }) => socket?.resetAndDestroy();
+
+  const asStream = async ({ client }: Opened): Promise<string> => {
+    const { data } = await client.get<ReadableStream>('/', { responseType: 'stream' });
+    return text(data);
+  };
+  const asText = async ({ client }: Opened): Promise<string> =>
+    (await client.post<string>('/')).data;
+
+  it.each<{ it: string; headers: OutgoingHttpHeaders; end: Ending; read: typeof asText }>([
+    { it: 'a stream, too short', headers: sized, end: cut, read: asStream },
+    { it: 'a stream in chunks', headers: {}, end: cut, read: asStream },
+    { it: 'a stream that is reset', headers: sized, end: reset, read: asStream },
+    { it: 'a text', headers: sized, end: cut, read: asText },
+  ])('that breaks off costs the node a failure: $it', async ({ headers, end, read }) => {
+    const node = await half(headers, end);
+    const opened = open(node.url, { adapter });
+    await expect(read(opened)).rejects.toThrow('terminated');
+    expect(opened.channel.endpoints()[0]).toMatchObject({ calls: 1, failures: 1, inflight: 0 });
+  });
+
+  it('that comes whole is read as it was sent', async () => {
+    const node = await half(sized, (response) => response.end('half'));
+    const opened = open(node.url, { adapter });
+    expect(await asStream(opened)).toBe('halfhalf');
+    expect(opened.channel.endpoints()[0]).toMatchObject(nothing);
+  });
+
+  it.each<{ it: string; leave: (data: ReadableStream, caller: AbortController) => unknown }>([
+    {
+      it: 'cancels while the next chunk is waited for',
+      leave: async (data) => {
+        const reader = data.getReader();
+        await reader.read();
+        const next = reader.read();
+        await new Promise(setImmediate);
+        await reader.cancel(mine);
+        expect(await next).toEqual({ done: true, value: undefined });
+      },
+    },
+    {
+      it: 'leaves a loop',
+      leave: async (data) => {
+        for await (const _ of data) break;
+      },
+    },
+    {
+      it: 'destroys a stream of Node’s around it, with an error',
+      leave: async (data) => {
+        const readable = Readable.fromWeb(data as never);
+        readable.on('error', () => {}).once('data', () => readable.destroy(mine));
+        await eventually(() => readable.closed, 'it ends');
+      },
+    },
+    {
+      it: 'aborts the signal of the call',
+      leave: async (data, caller) => {
+        const reader = data.getReader();
+        await reader.read();
+        caller.abort();
+        await expect(reader.read()).rejects.toMatchObject({ code: 'ERR_CANCELED' });
+      },
+    },
+  ])('whose reader $it costs the node nothing, and lets go of its connection', async (row) => {
+    let isLeft = false;
+    const node = await start((_request, response) => {
+      response.once('close', () => {
+        isLeft = true;
+      });
+      response.writeHead(200, sized).write('half');
+    });
+    const { client, channel } = open(node.url, { adapter });
+    const caller = new AbortController();
+    const { signal } = caller;
+    const { data } = await client.get<ReadableStream>('/', { responseType: 'stream', signal });
+    await row.leave(data, caller);
+    await eventually(() => isLeft, 'the node sees its client leave');
+    expect(channel.endpoints()[0]).toMatchObject(nothing);
+  });
+
+  it('that is larger than the caller’s own bound costs the node nothing', async () => {
+    const node = await half({}, (response) => response.end('half'));
+    const opened = open(node.url, { adapter, maxContentLength: 6 });
+    await expect(asStream(opened)).rejects.toMatchObject({ code: 'ERR_BAD_RESPONSE' });
+    expect(opened.channel.endpoints()[0]).toMatchObject(nothing);
+  });
+
+  it.each<{ it: string; made: () => { body: unknown; fail: () => void } }>([
+    {
+      it: 'of the web',
+      made: () => {
+        let control: ReadableStreamDefaultController | undefined;
+        const body = begun((given) => {
+          control = given;
+          return new Promise(() => {});
+        });
+        return { body, fail: () => control?.error(mine) };
+      },
+    },
+    {
+      it: 'of Node’s',
+      made: () => {
+        const body = new Readable({ read() {} });
+        body.push('a');
+        return { body, fail: () => body.destroy(mine) };
+      },
+    },
+  ])('that ends by a failing upload $it costs the node nothing', async ({ made }) => {
+    const { client, channel } = open(await startHasty(), { adapter });
+    const { body, fail } = made();
+    const { data } = await client.put<ReadableStream>('/', body, { responseType: 'stream' });
+    const reader = data.getReader();
+    await reader.read();
+    fail();
+    await expect(reader.read()).rejects.toThrow('terminated');
     expect(channel.endpoints()[0]).toMatchObject(nothing);
   });
 });
