@@ -42,11 +42,11 @@ export const REDIS_STORE_DEFAULTS = {
 export function redisStore(client: RedisClient, options: RedisStoreOptions = {}): RateStore {
   const { prefix, lease, leaseMs, nowUs } = resolveRedisStoreOptions(options);
   const connection = new Connection(client);
-  // processes are told apart by this, in each key's own hash
-  const holder = randomUUID().slice(0, 13);
   const leaseUs = lease ? Math.round(leaseMs * 1000) : 0;
   return {
     open(context: RateStoreContext): RateStoreSession {
+      // those that hold tokens are told apart by this, in each key's own hash: limiters of one process, too
+      const holder = randomUUID().slice(0, 13);
       return new RedisSession({ context, connection, prefix, holder, leaseUs, nowUs });
     },
   };

@@ -34,7 +34,7 @@ export interface RateStoreSession {
   reset(key: string): Promise<void>;
   /** Resolves if the store takes writes; rejects if not. Takes nothing from anyone. */
   probe(): Promise<void>;
-  /** Processes that share the quota, as last heard; 1 if never. */
+  /** Sessions, one for each limiter of a process, that share the quota, as last heard; 1 if never. */
   readonly holders: number;
   /** Gives back what is leased and ends timers. The store's connection stays the user's. */
   close(): Promise<void>;
