@@ -7,6 +7,8 @@ import { LEAST_BATCH, type TakeReply } from './script.js';
 const MOST_PER_CALL = 1000;
 /** While a key is short of tokens its lease is renewed no more often than half a batch takes to come in, and at least this often. */
 const LONGEST_PAUSE_US = 100_000;
+/** A refusal is repeated without asking for no longer than this: another process may reset the key, or give back. */
+const LONGEST_REFUSAL_US = 1_000_000;
 /** Keys remembered here; beyond, those that were asked for longest ago are let go. */
 const MOST_KEYS = 100_000;
 /** Keys looked at for each new one, to let go of those that hold nothing. */
@@ -33,8 +35,10 @@ interface Purse {
   /** Tokens that the store had when it last answered. */
   left: number;
   fullAtUs: number;
-  /** Until when costs of `refusedN` or more are refused without asking: nothing but time brings tokens. */
+  /** Until when costs of `refusedN` or more have to wait, as far as is known... */
   refusedUntilUs: number;
+  /** ...by an answer to what was asked then: it is repeated for a while only. */
+  askedUs: number;
   refusedN: number;
   rate: number;
   burst: number;
@@ -125,7 +129,7 @@ export class RedisSession implements RateStoreSession {
       purse.held -= n;
       return this.#answer(purse, 0, nowUs);
     }
-    if (n >= purse.refusedN && nowUs < purse.refusedUntilUs) {
+    if (n >= purse.refusedN && staysRefused(purse, nowUs)) {
       return this.#answer(purse, purse.refusedUntilUs - nowUs, nowUs);
     }
     return undefined;
@@ -161,6 +165,7 @@ export class RedisSession implements RateStoreSession {
         left: 0,
         fullAtUs: 0,
         refusedUntilUs: NOT_AT_ALL,
+        askedUs: nowUs,
         refusedN: 0,
         rate,
         burst,
@@ -182,7 +187,7 @@ export class RedisSession implements RateStoreSession {
     for (const [key, purse] of this.#purses) {
       if (looked++ >= SWEEP) return;
       if (purse.isAsking) continue;
-      const isIdle = purse.endsUs <= nowUs && purse.held === 0 && purse.refusedUntilUs <= nowUs;
+      const isIdle = purse.endsUs <= nowUs && purse.held === 0 && !staysRefused(purse, nowUs);
       if (!isIdle && this.#purses.size < MOST_KEYS) continue;
       this.#purses.delete(key);
       if (purse.held > 0) this.#returnLease(purse).catch(ignored);
@@ -245,6 +250,7 @@ export class RedisSession implements RateStoreSession {
   }
 
   #learn(purse: Purse, reply: TakeReply, n: number, count: number, sentUs: number): void {
+    purse.askedUs = sentUs;
     purse.left = reply.tokens;
     purse.fullAtUs = sentUs + reply.fullInUs;
     if (this.#leaseUs > 0) {
@@ -312,6 +318,11 @@ export class RedisSession implements RateStoreSession {
       nowUs: this.#toldUs?.(),
     });
   }
+}
+
+/** True while the store need not be asked again to refuse. */
+function staysRefused({ refusedUntilUs, askedUs }: Purse, nowUs: number): boolean {
+  return nowUs < refusedUntilUs && nowUs < askedUs + LONGEST_REFUSAL_US;
 }
 
 function isAlike(one: Pending | undefined, other: Pending): boolean {

@@ -1,6 +1,6 @@
-import { systemClock, systemTimers } from '@elimit/core';
+import { createRateLimiter, type RateStoreSession, systemClock, systemTimers } from '@elimit/core';
 import { redisStore } from '@elimit/redis';
-import { RedisServer } from '@elimit/testkit';
+import { RedisServer, VirtualClock } from '@elimit/testkit';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { describeRedis } from '../support/describe-redis.js';
@@ -28,5 +28,43 @@ describeRedis('limiters that share their keys', () => {
     // 4 were spent, 100 may be out on leases; what has come in meanwhile only adds
     expect(Number(await io.hget('elimit:one:k', 't'))).toBeGreaterThanOrEqual(1000 - 4 - 100);
     await Promise.all(sessions.map((session) => session.close()));
+  });
+
+  it('see within a second that another one has reset a key, however long they were to wait', async () => {
+    const clock = new VirtualClock();
+    const open = (): RateStoreSession =>
+      redisStore(io).open({ ...context, clock, timers: clock, name: 'login' });
+    const [mine, other] = [open(), open()];
+    const quota = { rate: 5 / 86_400, burst: 5 };
+    await mine.take('k', 5, quota);
+    const refused = await mine.take('k', 1, quota);
+    expect(refused.waitUs / 3.6e9).toBeCloseTo(4.8, 2); // a fifth of a day
+    await other.reset('k');
+    clock.advanceMs(500);
+    const again = await mine.take('k', 1, quota);
+    expect(again.granted).toBe(false); // not asked for so soon
+    expect(refused.waitUs - again.waitUs).toBe(500_000);
+    clock.advanceMs(500);
+    expect((await mine.take('k', 1, quota)).granted).toBe(true);
+  });
+
+  it('of a stopped quota see a reset, too', async () => {
+    const clock = new VirtualClock();
+    const make = () =>
+      createRateLimiter({
+        rate: 0,
+        burst: 1,
+        name: 'stopped',
+        store: redisStore(io),
+        registry: false,
+        clock,
+        timers: clock,
+      });
+    const [mine, other] = [make(), make()];
+    await mine.check(1, 'k');
+    expect(await mine.check(1, 'k')).toMatchObject({ granted: false, retryAfterMs: Infinity });
+    await other.reset('k');
+    clock.advanceMs(1000);
+    expect(await mine.check(1, 'k')).toMatchObject({ granted: true });
   });
 });
