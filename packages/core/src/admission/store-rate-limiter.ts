@@ -61,6 +61,8 @@ export class StoreRateLimiter implements SharedRateLimiter {
   #probeWaitUs = FIRST_PROBE_US;
   #closed = false;
   readonly #lines = new Map<string, TakeLine>();
+  /** Lines whose first one is asked for; true if that has to be repeated. */
+  readonly #asking = new Map<TakeLine, boolean>();
 
   constructor(options: ResolvedRateOptions & { readonly store: RateStore }) {
     const { clock, timers, random, name, rate, burst, front, maxKeys } = options;
@@ -139,11 +141,8 @@ export class StoreRateLimiter implements SharedRateLimiter {
   refund(n = 1, key?: string): void {
     costOf(n);
     const counted = key === undefined ? NO_KEY : keyOf(key);
-    const nowUs = this.#clock.nowUs();
-    this.#front?.refundAt(this.#front.find(counted, nowUs), n, nowUs);
-    if (this.#mode === 'store') this.#putBack(counted, n, this.#quota);
-    else if (this.#mode === 'local')
-      this.#local.refundAt(this.#local.find(counted, nowUs), n, nowUs);
+    this.#giveBack(n, counted);
+    this.#serveLine(counted);
   }
 
   async reset(key?: string): Promise<void> {
@@ -152,6 +151,7 @@ export class StoreRateLimiter implements SharedRateLimiter {
     this.#front?.reset(counted, nowUs);
     this.#local.reset(counted, nowUs);
     await this.#session.reset(counted);
+    this.#serveLine(counted);
   }
 
   setRate(rate: number): void {
@@ -265,6 +265,13 @@ export class StoreRateLimiter implements SharedRateLimiter {
   /** A session may be anybody's: what it throws at once is a rejection as well. */
   async #call(method: 'probe' | 'close'): Promise<void> {
     await this.#session[method]();
+  }
+
+  #giveBack(n: number, key: string): void {
+    const nowUs = this.#clock.nowUs();
+    this.#front?.refundAt(this.#front.find(key, nowUs), n, nowUs);
+    if (this.#mode === 'store') this.#putBack(key, n, this.#quota);
+    else if (this.#mode === 'local') this.#local.refundAt(this.#local.find(key, nowUs), n, nowUs);
   }
 
   /** Best effort: a store that cannot take them back fails nobody. */
@@ -394,18 +401,26 @@ export class StoreRateLimiter implements SharedRateLimiter {
     void this.#serve(line, first, key);
   }
 
+  /** One question at a time for a line: what changes meanwhile makes it ask once more. */
   async #serve(line: TakeLine, first: Waiter, key: string): Promise<void> {
+    if (this.#asking.has(line)) {
+      this.#asking.set(line, true);
+      return;
+    }
+    this.#asking.set(line, false);
     const answer = await this.#ask(first.n, key);
-    if (!answer.granted) {
+    const hasChanged = this.#asking.get(line) === true;
+    this.#asking.delete(line);
+    if (!answer.granted && !hasChanged) {
       // all have left meanwhile, or been turned away
       if (this.#lines.get(key) !== line) return;
       line.wake(answer.waitUs / 1000, () => this.#serveLine(key));
       return;
     }
-    if (line.first === first) {
+    if (answer.granted && line.first === first) {
       this.#book.granted++;
       line.serve();
-    } else this.refund(first.n, key === NO_KEY ? undefined : key); // it left while we asked
+    } else if (answer.granted) this.#giveBack(first.n, key); // it left while we asked
     this.#serveLine(key);
   }
 

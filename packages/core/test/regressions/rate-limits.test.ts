@@ -6,6 +6,7 @@ import {
   type RateLimiter,
   type RateLimiterOptions,
   type RateStoreSession,
+  type SharedRateLimiter,
   type StoreAnswer,
 } from '@elimit/core';
 import { settle, TestRateStore, VirtualClock } from '@elimit/testkit';
@@ -322,5 +323,58 @@ describe('options of a rate limiter', () => {
     expect(limiter.tokens()).toBe(10);
     const onStore = shared({});
     await expect(onStore.limiter.take(1, options as object)).rejects.toThrow(error);
+  });
+});
+
+describe('those who wait on a shared store', () => {
+  it.each<{ it: string; free: (limiter: SharedRateLimiter) => unknown }>([
+    { it: 'a refund', free: (limiter) => limiter.refund(1, 'a') },
+    { it: 'a reset', free: (limiter) => limiter.reset('a') },
+  ])('are served at $it, also while the rate is 0', async ({ free }) => {
+    const clock = new VirtualClock();
+    const limiter = createRateLimiter({
+      rate: 0,
+      burst: 1,
+      name: 'api',
+      store: new TestRateStore(),
+      clock,
+      timers: clock,
+      registry: false,
+    });
+    await limiter.take(1, { key: 'a' });
+    let served = false;
+    void limiter.take(1, { key: 'a' }).then(() => {
+      served = true;
+    });
+    await settle();
+    expect([served, limiter.snapshot().waiting]).toEqual([false, 1]);
+    await free(limiter);
+    await settle();
+    expect([served, limiter.snapshot().waiting]).toEqual([true, 0]);
+    await limiter.close();
+  });
+
+  it('are asked for one at a time, however often something is given back meanwhile', async () => {
+    const clock = new VirtualClock();
+    const store = new TestRateStore();
+    const limiter = createRateLimiter({
+      rate: 0,
+      burst: 10,
+      name: 'api',
+      store,
+      clock,
+      timers: clock,
+      registry: false,
+    });
+    await limiter.take(10);
+    const all = Promise.all([limiter.take(), limiter.take(), limiter.take()]);
+    await settle();
+    store.takes = 0;
+    for (let i = 0; i < 5; i++) limiter.refund(1);
+    await all;
+    await settle();
+    expect(store.takes).toBe(3); // one for each; what was given back besides is still there
+    expect(store.tokens('api', '', clock.nowUs())).toBe(2);
+    await limiter.close();
   });
 });
