@@ -3,6 +3,9 @@ import { createHash } from 'node:crypto';
 /** Smaller batches are not leased: tokens that lie with one process are refused to the others. */
 export const LEAST_BATCH = 5;
 
+/** What a hash is answered with that holds no bucket, as Redis itself answers for what is no hash. */
+const FOREIGN = 'WRONGTYPE a hash of another application';
+
 /**
  * The whole of a bucket, in one hash: `t` tokens at `s` (microseconds of the server), the rate `r` and
  * burst `b` they were counted with, and for each process that leases an `h:` field with the end of its
@@ -32,15 +35,20 @@ for i = 1, #all, 2 do
   local field, value = all[i], all[i + 1]
   if string.sub(field, 1, 2) == 'h:' then
     local ends, amount = string.match(value, '^(%d+):(.+)$')
-    if tonumber(ends) <= now then
+    ends, amount = tonumber(ends or ''), tonumber(amount or '')
+    if not ends or not amount then return redis.error_reply('${FOREIGN}') end
+    if ends <= now then
       gone[#gone + 1] = field
     elseif field ~= holder then
       holders = holders + 1
-      others = others + tonumber(amount)
+      others = others + amount
     end
   else
     kept[field] = tonumber(value)
   end
+end
+if #all > 0 and not (kept.t and kept.s and kept.r and kept.b) then
+  return redis.error_reply('${FOREIGN}')
 end
 
 local tokens, stamp = burst, now
