@@ -66,6 +66,8 @@ export class RedisSession implements RateStoreSession {
   #leaseUs: number;
   #holders = 1;
   readonly #purses = new Map<string, Purse>();
+  /** What is under way; none of it rejects. */
+  readonly #asks = new Set<Promise<void>>();
   /** Gives back what leases that ended still held; set while any lease runs. */
   #returnTimer: unknown;
 
@@ -91,7 +93,10 @@ export class RedisSession implements RateStoreSession {
     }
     return new Promise((resolve, reject) => {
       purse.line.push({ n, quota, resolve, reject });
-      if (!purse.isAsking) void this.#askOn(purse);
+      if (purse.isAsking) return;
+      const asked = this.#askOn(purse);
+      this.#asks.add(asked);
+      void asked.then(() => this.#asks.delete(asked));
     });
   }
 
@@ -119,7 +124,7 @@ export class RedisSession implements RateStoreSession {
     const returns = [...this.#purses.values()].flatMap((purse) =>
       purse.endsUs === NOT_AT_ALL ? [] : [this.#returnLease(purse)],
     );
-    await Promise.all(returns);
+    await Promise.all([...returns, ...this.#asks]); // an answer may bring a lease yet
   }
 
   // --- without asking
@@ -205,7 +210,7 @@ export class RedisSession implements RateStoreSession {
         const first = purse.line[0] as Pending;
         const answer = this.#answerHere(purse, first.n, nowUs);
         if (answer === undefined) {
-          if (!(await this.#askOnce(purse, first, nowUs))) return;
+          if (!(await this.#askOnce(purse, first, nowUs))) break;
         } else {
           purse.line.shift();
           purse.isAsking = purse.line.length > 0;
@@ -216,6 +221,9 @@ export class RedisSession implements RateStoreSession {
       purse.isAsking = false;
       for (const { reject } of purse.line.splice(0)) reject(error);
     }
+    // closed meanwhile: nobody needs what the answer brought
+    if (this.#leaseUs === 0 && purse.endsUs !== NOT_AT_ALL)
+      await this.#returnLease(purse).catch(ignored);
   }
 
   /** Asks for those at the head of the line that ask alike; true if others wait behind them. */
@@ -225,6 +233,7 @@ export class RedisSession implements RateStoreSession {
     while (count < MOST_PER_CALL && isAlike(purse.line[count], first)) count++;
     const isLive = sentUs < purse.endsUs;
     const held = isLive ? purse.held : 0;
+    const leaseUs = this.#leaseUs;
     const back = purse.held - held;
     purse.held = held; // what is given back is not ours any more, however the call ends
     const reply = await this.#connection.take(purse.id, {
@@ -233,11 +242,13 @@ export class RedisSession implements RateStoreSession {
       count,
       back,
       holder: this.#holder,
-      leaseUs: this.#leaseUs > 0 ? this.#leaseUs : -1,
+      leaseUs: leaseUs > 0 ? leaseUs : -1,
       held,
       nowUs: this.#toldUs?.(),
     });
     this.#learn(purse, reply, n, count, sentUs);
+    // counted from when we asked, so that it ends here before it ends there
+    if (leaseUs > 0) this.#leased(purse, reply, sentUs + leaseUs);
     const nowUs = this.#context.clock.nowUs();
     const served = purse.line.splice(0, count);
     // said before anyone is told: whoever comes next has to find it as it is
@@ -253,17 +264,17 @@ export class RedisSession implements RateStoreSession {
     purse.askedUs = sentUs;
     purse.left = reply.tokens;
     purse.fullAtUs = sentUs + reply.fullInUs;
-    if (this.#leaseUs > 0) {
-      this.#holders = reply.holders;
-      purse.held += reply.extra;
-      // counted from when we asked, so that it ends here before it ends there
-      purse.endsUs = sentUs + this.#leaseUs;
-      this.#armReturn();
-    }
     const isRefused = reply.granted < count;
     const pauseUs = this.#pauseUs(purse, reply, isRefused);
     purse.refusedN = pauseUs > 0 ? 0 : n;
     purse.refusedUntilUs = isRefused ? sentUs + Math.max(reply.waitUs, pauseUs) : sentUs + pauseUs;
+  }
+
+  #leased(purse: Purse, { extra, holders }: TakeReply, endsUs: number): void {
+    this.#holders = holders;
+    purse.held += extra;
+    purse.endsUs = endsUs;
+    if (this.#leaseUs > 0) this.#armReturn();
   }
 
   /**

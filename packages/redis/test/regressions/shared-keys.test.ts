@@ -67,4 +67,15 @@ describeRedis('limiters that share their keys', () => {
     clock.advanceMs(1000);
     expect(await mine.check(1, 'k')).toMatchObject({ granted: true });
   });
+
+  it('give back on close also what is granted to them while they close', async () => {
+    const session = redisStore(io).open({ ...context, name: 'closing' });
+    const quota = { rate: 1000, burst: 1000 };
+    const asked = session.take('k', 1, quota); // a lease comes with its answer
+    await session.close();
+    expect((await asked).granted).toBe(true);
+    const left = await io.hgetall('elimit:closing:k');
+    expect(Number(left.t)).toBeGreaterThanOrEqual(999);
+    expect(Object.keys(left).filter((field) => field.startsWith('h:'))).toEqual([]);
+  });
 });
