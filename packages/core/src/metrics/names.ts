@@ -326,11 +326,16 @@ export const METRICS: readonly MetricDefinition[] = [
 export function uniquelyNamed(
   snapshots: readonly Snapshot[],
 ): { name: string; snapshot: Snapshot }[] {
-  const seen = new Map<string, number>();
+  /** How often a name was asked for; one that was made up here is taken, too. */
+  const asked = new Map<string, number>();
   return snapshots.map((snapshot) => {
-    const key = `${snapshot.type} ${snapshot.name}`;
-    const count = (seen.get(key) ?? 0) + 1;
-    seen.set(key, count);
-    return { name: count === 1 ? snapshot.name : `${snapshot.name}#${count}`, snapshot };
+    const keyOf = (of: string): string => `${snapshot.type} ${of}`;
+    const own = keyOf(snapshot.name);
+    let count = (asked.get(own) ?? 0) + 1;
+    let name = count === 1 ? snapshot.name : `${snapshot.name}#${count}`;
+    while (asked.has(keyOf(name))) name = `${snapshot.name}#${++count}`;
+    asked.set(keyOf(name), 1);
+    asked.set(own, count);
+    return { name, snapshot };
   });
 }

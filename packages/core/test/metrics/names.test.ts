@@ -53,4 +53,14 @@ describe('metric names', () => {
     const named = uniquelyNamed(guards.map((guard) => guard.snapshot()));
     expect(named.map(({ name }) => name)).toEqual(['app', 'app#2', 'other']);
   });
+
+  it.each([
+    { own: ['app', 'app', 'app#2'], shown: ['app', 'app#2', 'app#2#2'] },
+    { own: ['app#2', 'app', 'app', 'app'], shown: ['app#2', 'app', 'app#3', 'app#4'] },
+    { own: ['app#2', 'app', 'app', 'app#2'], shown: ['app#2', 'app', 'app#3', 'app#2#2'] },
+  ])('gives no name twice, also where $own look made up', ({ own, shown }) => {
+    const guards = own.map((name) => createGuard({ limit: 1, name, registry: false }));
+    const named = uniquelyNamed(guards.map((guard) => guard.snapshot()));
+    expect(named.map(({ name }) => name)).toEqual(shown);
+  });
 });
