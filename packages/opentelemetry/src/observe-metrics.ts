@@ -1,4 +1,6 @@
 import {
+  having,
+  knownKeys,
   METRICS,
   type MetricDefinition,
   processRegistry,
@@ -15,24 +17,35 @@ export interface ObserveOptions {
   readonly registry?: Registry | undefined;
 }
 
+const KNOWN = { meter: true, registry: true };
+
 /**
  * Makes an observable instrument for every metric of elimit. They are read when the SDK collects, all
  * from one set of snapshots.
  *
  * @returns a function that stops observing
+ * @throws TypeError for an unknown option, or a meter or registry that is none
  */
 export function observeMetrics(options: ObserveOptions = {}): () => void {
-  const meter = options.meter ?? metrics.getMeter('elimit');
-  const registry = options.registry ?? processRegistry();
+  knownKeys('observeMetrics', options, KNOWN);
+  const meter = having('observeMetrics.meter', options.meter ?? metrics.getMeter('elimit'), [
+    'createObservableCounter',
+    'createObservableGauge',
+    'addBatchObservableCallback',
+    'removeBatchObservableCallback',
+  ]);
+  const registry = having('observeMetrics.registry', options.registry ?? processRegistry(), [
+    'sources',
+  ]);
   const instruments = METRICS.map((metric) => ({
     metric,
     instrument: instrumentFor(meter, metric),
   }));
   const observables: Observable[] = instruments.map(({ instrument }) => instrument);
   const observe: Parameters<Meter['addBatchObservableCallback']>[0] = (result) => {
-    const named = uniquelyNamed(registry.sources().map((source) => source.snapshot()));
+    const readings = uniquelyNamed(registry.sources().map((source) => source.snapshot()));
     for (const { metric, instrument } of instruments) {
-      for (const { name, snapshot } of named) {
+      for (const { name, snapshot } of readings) {
         for (const { value, labels } of metric.samples(snapshot, name)) {
           result.observe(instrument, value, attributesOf(labels));
         }

@@ -1,5 +1,7 @@
 import {
   type Registry as ElimitRegistry,
+  having,
+  knownKeys,
   METRICS,
   processRegistry,
   uniquelyNamed,
@@ -15,13 +17,23 @@ export interface CollectOptions {
   readonly registry?: ElimitRegistry | undefined;
 }
 
+const KNOWN = { register: true, registry: true };
+
 /**
  * Registers every metric of elimit with prom-client. They are read when Prometheus scrapes, and cost
  * nothing in between. Calling it again for the same register does nothing.
+ *
+ * @throws TypeError for an unknown option, or a register or registry that is none
  */
 export function collectMetrics(options: CollectOptions = {}): void {
-  const register = options.register ?? client.register;
-  const source = options.registry ?? processRegistry();
+  knownKeys('collectMetrics', options, KNOWN);
+  const register = having('collectMetrics.register', options.register ?? client.register, [
+    'getSingleMetric',
+    'registerMetric',
+  ]);
+  const source = having('collectMetrics.registry', options.registry ?? processRegistry(), [
+    'sources',
+  ]);
   for (const metric of METRICS) {
     if (register.getSingleMetric(metric.name) !== undefined) continue;
     const Instrument = metric.kind === 'counter' ? client.Counter : client.Gauge;
@@ -47,11 +59,11 @@ const readings = new WeakMap<ElimitRegistry, Named>();
 
 /** All snapshots, taken once per scrape: its metrics are collected in one turn, and agree with each other. */
 function readAll(source: ElimitRegistry): Named {
-  let named = readings.get(source);
-  if (named === undefined) {
-    named = uniquelyNamed(source.sources().map((member) => member.snapshot()));
-    readings.set(source, named);
+  let all = readings.get(source);
+  if (all === undefined) {
+    all = uniquelyNamed(source.sources().map((member) => member.snapshot()));
+    readings.set(source, all);
     queueMicrotask(() => readings.delete(source));
   }
-  return named;
+  return all;
 }

@@ -1,6 +1,7 @@
 import {
   booleanOf,
   functionOf,
+  having,
   knownKeys,
   numberIn,
   type OnEvent,
@@ -79,7 +80,10 @@ export function resolveStatusOptions(options: StatusOptions): ResolvedStatusOpti
       1,
     ),
     onEvent: functionOf('status.onEvent', options.onEvent ?? STATUS_DEFAULTS.onEvent),
-    registry: options.registry ?? processRegistry(),
-    timers: options.timers ?? STATUS_DEFAULTS.timers,
+    registry: having('status.registry', options.registry ?? processRegistry(), ['sources']),
+    timers: having('status.timers', options.timers ?? STATUS_DEFAULTS.timers, [
+      'setTimeout',
+      'clearTimeout',
+    ]),
   };
 }

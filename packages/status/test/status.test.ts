@@ -183,6 +183,11 @@ describe('status pages', () => {
 
   it.each<{ options: object; says: string }>([
     {
+      options: { registry: {} },
+      says: 'status.registry.sources must be a function, got undefined',
+    },
+    { options: { timers: 5 }, says: 'status.timers must be an object, got 5' },
+    {
       options: { basePath: 'elimit' },
       says: 'status.basePath must be empty or a path like /elimit, got "elimit"',
     },
