@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Sampler } from './sampler.js';
 
 const MOST_CLIENTS = 20;
@@ -11,6 +11,7 @@ export class LiveFeed {
   readonly #message: () => string;
   readonly #clients = new Set<ServerResponse>();
   #stop: (() => void) | undefined;
+  #isClosed = false;
 
   /** @param message - the data of one event, on one line */
   constructor(sampler: Sampler, message: () => string) {
@@ -18,14 +19,18 @@ export class LiveFeed {
     this.#message = message;
   }
 
-  /** Takes a response over; false if there are too many already. */
-  add(res: ServerResponse): boolean {
-    if (this.#clients.size >= MOST_CLIENTS) return false;
+  /** Takes a response over; false if there are too many already, or no more samples. */
+  add(req: IncomingMessage, res: ServerResponse): boolean {
+    if (this.#isClosed || this.#clients.size >= MOST_CLIENTS) return false;
     res.writeHead(200, {
       'content-type': 'text/event-stream',
       'cache-control': 'no-store',
       'x-accel-buffering': 'no',
     });
+    if (req.method === 'HEAD') {
+      res.end();
+      return true;
+    }
     res.write(`retry: 3000\ndata: ${this.#message()}\n\n`);
     this.#clients.add(res);
     res.once('close', () => this.#remove(res));
@@ -34,6 +39,7 @@ export class LiveFeed {
   }
 
   close(): void {
+    this.#isClosed = true;
     for (const res of this.#clients) res.end();
     this.#clients.clear();
     this.#stop?.();

@@ -160,7 +160,7 @@ class StatusServer {
         send(req, res, 200, 'text/javascript', SCRIPT);
         return;
       case 'events':
-        if (!this.#feed.add(res)) send(req, res, 503, 'text/plain', 'too many live pages\n');
+        if (!this.#feed.add(req, res)) send(req, res, 503, 'text/plain', 'no more live pages\n');
         return;
       case 'overloaded':
         this.#overloaded(req, res);
