@@ -39,7 +39,9 @@ export {
   createRegistry,
   processRegistry,
   type Registry,
+  readSources,
   type SnapshotSource,
+  type SourceReading,
 } from './admission/registry.js';
 export {
   REJECTION_MESSAGE,

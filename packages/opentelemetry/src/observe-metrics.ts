@@ -5,7 +5,7 @@ import {
   type MetricDefinition,
   processRegistry,
   type Registry,
-  uniquelyNamed,
+  readSources,
 } from '@elimit/core';
 import { type Meter, metrics, type Observable } from '@opentelemetry/api';
 
@@ -43,7 +43,7 @@ export function observeMetrics(options: ObserveOptions = {}): () => void {
   }));
   const observables: Observable[] = instruments.map(({ instrument }) => instrument);
   const observe: Parameters<Meter['addBatchObservableCallback']>[0] = (result) => {
-    const readings = uniquelyNamed(registry.sources().map((source) => source.snapshot()));
+    const readings = readSources(registry);
     for (const { metric, instrument } of instruments) {
       for (const { name, snapshot } of readings) {
         for (const { value, labels } of metric.samples(snapshot, name)) {

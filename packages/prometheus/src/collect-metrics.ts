@@ -4,7 +4,8 @@ import {
   knownKeys,
   METRICS,
   processRegistry,
-  uniquelyNamed,
+  readSources,
+  type SourceReading,
 } from '@elimit/core';
 import type { Counter, Gauge, Registry } from 'prom-client';
 import * as client from 'prom-client';
@@ -54,14 +55,13 @@ export function collectMetrics(options: CollectOptions = {}): void {
   }
 }
 
-type Named = ReturnType<typeof uniquelyNamed>;
-const readings = new WeakMap<ElimitRegistry, Named>();
+const readings = new WeakMap<ElimitRegistry, SourceReading[]>();
 
 /** All snapshots, taken once per scrape: its metrics are collected in one turn, and agree with each other. */
-function readAll(source: ElimitRegistry): Named {
+function readAll(source: ElimitRegistry): SourceReading[] {
   let all = readings.get(source);
   if (all === undefined) {
-    all = uniquelyNamed(source.sources().map((member) => member.snapshot()));
+    all = readSources(source);
     readings.set(source, all);
     queueMicrotask(() => readings.delete(source));
   }

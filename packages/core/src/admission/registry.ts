@@ -1,3 +1,4 @@
+import { uniquelyNamed } from '../metrics/names.js';
 import type { FlagSnapshot, Snapshot } from '../metrics/snapshot.js';
 
 /** Whatever can be read by pages and collectors: a guard, a rate limiter, a breaker, an endpoint. */
@@ -40,6 +41,35 @@ export function createRegistry(): Registry {
       return [...alive];
     },
   };
+}
+
+/** A source as it stands, under a name that no other of its type has. */
+export interface SourceReading {
+  readonly name: string;
+  readonly source: SnapshotSource;
+  readonly snapshot: Snapshot;
+}
+
+/**
+ * All that is alive, read now: what pages and collectors begin with. A source may be anybody's: one that throws is
+ * left out, and takes nothing from the others.
+ */
+export function readSources(registry: Registry): SourceReading[] {
+  const sources: SnapshotSource[] = [];
+  const snapshots: Snapshot[] = [];
+  for (const source of registry.sources()) {
+    try {
+      snapshots.push(source.snapshot());
+      sources.push(source);
+    } catch {
+      // it cannot say how it stands
+    }
+  }
+  return uniquelyNamed(snapshots).map(({ name, snapshot }, i) => ({
+    name,
+    source: sources[i] as SnapshotSource,
+    snapshot,
+  }));
 }
 
 const PROCESS_WIDE = Symbol.for('@elimit/core/registry');
