@@ -1,6 +1,6 @@
 import cluster from 'node:cluster';
 import { threadId } from 'node:worker_threads';
-import type { Snapshot } from '@elimit/core';
+import { type FlagSnapshot, type Snapshot, type SnapshotSource, show } from '@elimit/core';
 import { chart, type Line, pathsOf } from './chart.js';
 import { fieldsOf } from './fields.js';
 import { type Html, html, shorten } from './html.js';
@@ -35,23 +35,39 @@ const LINES: Readonly<Record<Snapshot['type'], readonly Line[]>> = {
 
 /** The key that a source has on pages and in live updates. */
 function idOf({ name, snapshot }: Reading): string {
-  return `${snapshot.type}:${shorten(name)}`;
+  const short = shorten(name);
+  // long names may begin alike
+  return `${snapshot.type}:${short === name ? name : `${short}${hashOf(name)}`}`;
 }
 
 /** Which sources there are: while it stays the same, updates fit the page. */
 export function versionOf(readings: readonly Reading[]): string {
+  return `${readings.length}-${hashOf(readings.map(idOf).join('\n'))}`;
+}
+
+/** FNV-1a. */
+function hashOf(text: string): string {
   let hash = 0x811c9dc5;
-  for (const character of readings.map(idOf).join('\n')) {
+  for (const character of text) {
     hash = Math.imul(hash ^ (character.codePointAt(0) ?? 0), 0x01000193) >>> 0;
   }
-  return `${readings.length}-${hash.toString(36)}`;
+  return hash.toString(36);
+}
+
+/** Those that pages show: the first ones of each type. */
+function shownOf(readings: readonly Reading[]): Reading[] {
+  const shown: Partial<Record<Snapshot['type'], number>> = {};
+  return readings.filter(({ snapshot: { type } }) => {
+    shown[type] = (shown[type] ?? 0) + 1;
+    return shown[type] <= MOST_SHOWN;
+  });
 }
 
 /** What changes on the pages from one second to the next. */
 export function liveMessage(readings: readonly Reading[]): string {
   const values: Record<string, string> = {};
   const paths: Record<string, string> = {};
-  for (const reading of readings.slice(0, MOST_SHOWN)) {
+  for (const reading of shownOf(readings)) {
     const id = idOf(reading);
     for (const { key, text } of fieldsOf(reading.snapshot)) values[`${id}:${key}`] = text;
     const lines = LINES[reading.snapshot.type];
@@ -131,7 +147,7 @@ export function flagsPage(readings: readonly Reading[], base: string, allowChang
     return html`<section><h2>${shorten(name)} <small class="dim">${snapshot.type}</small></h2>
 <div class="scroll" tabindex="0" role="region" aria-label="Options of ${shorten(name)}"><table>
 <thead><tr><th scope="col">option</th><th scope="col">value</th><th scope="col">default</th><th scope="col">meaning</th></tr></thead>
-<tbody>${(source.flags?.() ?? []).map(
+<tbody>${flagsOf(source).map(
       (flag) => html`<tr><th scope="row">${flag.name}</th><td>${
         allowChanges && flag.live
           ? html`<form class="flag" data-type="${snapshot.type}" data-name="${name}" data-flag="${flag.name}">
@@ -145,13 +161,35 @@ export function flagsPage(readings: readonly Reading[], base: string, allowChang
   return layout('flags', html`${note}${sections}${more(members)}`, readings, base, false);
 }
 
+/** The options of a source; none of one that throws: it may be anybody's. */
+export function flagsOf(source: SnapshotSource): readonly FlagSnapshot[] {
+  try {
+    return source.flags?.() ?? [];
+  } catch {
+    return [];
+  }
+}
+
+/** The value, if JSON can hold it, else words for it: a limiter of one's own may hold anything. */
+export function jsonValue(option: unknown): unknown {
+  if (typeof option === 'symbol') return show(option);
+  try {
+    JSON.stringify(option);
+    return option;
+  } catch {
+    return show(option);
+  }
+}
+
 /** A value as it is typed. */
 function written(option: unknown): string {
   if (option === undefined) return '';
   if (option === Infinity) return 'Infinity';
-  if (typeof option === 'string') return shorten(option);
   if (typeof option === 'function') return 'a function';
-  return shorten(JSON.stringify(option), 200);
+  const shown = jsonValue(option);
+  return typeof shown === 'string'
+    ? shorten(shown)
+    : shorten(JSON.stringify([shown]).slice(1, -1), 200);
 }
 
 function more(members: readonly Reading[]): Html {

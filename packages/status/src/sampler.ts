@@ -1,16 +1,17 @@
 import {
   type Registry,
+  readSources,
   type Snapshot,
   type SnapshotSource,
+  type SourceReading,
   type TimerHandle,
   type Timers,
-  uniquelyNamed,
 } from '@elimit/core';
 
 /** How much is kept: five minutes, a sample a second. */
 export const SAMPLES = 300;
 const PERIOD_MS = 1000;
-/** Sources that are followed at most; more are read when a page is asked for, without a drawing. */
+/** Sources that are followed at most, guards first; more are read when a page is asked for, without a drawing. */
 const MOST_SOURCES = 200;
 
 /** The figures of a source that are drawn over time, oldest first. */
@@ -24,11 +25,7 @@ export interface Series {
 }
 
 /** A source as it stands now, and how it got there. */
-export interface Reading {
-  /** Unique among its type. */
-  readonly name: string;
-  readonly source: SnapshotSource;
-  readonly snapshot: Snapshot;
+export interface Reading extends SourceReading {
   readonly series: Series | undefined;
 }
 
@@ -45,6 +42,7 @@ interface Track {
 export class Sampler {
   readonly #registry: Registry;
   readonly #timers: Timers;
+  readonly #types = new WeakMap<SnapshotSource, Snapshot['type']>();
   readonly #tracks = new WeakMap<SnapshotSource, Track>();
   readonly #onTick = new Set<() => void>();
   #timer: TimerHandle;
@@ -57,12 +55,10 @@ export class Sampler {
 
   /** Everything that is alive, read now. */
   read(): Reading[] {
-    const sources = this.#registry.sources();
-    const named = uniquelyNamed(sources.map((source) => source.snapshot()));
-    return named.map(({ name, snapshot }, i) => {
-      const source = sources[i] as SnapshotSource;
-      return { name, source, snapshot, series: this.#tracks.get(source) };
-    });
+    return readSources(this.#registry).map((reading) => ({
+      ...reading,
+      series: this.#tracks.get(reading.source),
+    }));
   }
 
   /** Calls back after each sample; gives the function that ends it. */
@@ -78,12 +74,26 @@ export class Sampler {
 
   #tick(): void {
     this.#timer = this.#timers.setTimeout(() => this.#tick(), PERIOD_MS);
-    for (const source of this.#registry.sources().slice(0, MOST_SOURCES)) this.#sample(source);
+    const guards: SnapshotSource[] = [];
+    const others: SnapshotSource[] = [];
+    for (const source of this.#registry.sources()) {
+      (this.#isGuard(source) ? guards : others).push(source);
+    }
+    for (const source of [...guards, ...others].slice(0, MOST_SOURCES)) this.#sample(source);
     for (const listener of this.#onTick) listener();
   }
 
+  /** Guards are what `/overloaded` asks after. A snapshot costs some: what has told its type once is not asked again. */
+  #isGuard(source: SnapshotSource): boolean {
+    const type = this.#types.get(source) ?? snapshotOf(source)?.type;
+    if (type !== undefined) this.#types.set(source, type);
+    return type === 'guard';
+  }
+
   #sample(source: SnapshotSource): void {
-    const figures = figuresOf(source.snapshot());
+    const snapshot = snapshotOf(source);
+    if (snapshot === undefined) return;
+    const figures = figuresOf(snapshot);
     let track = this.#tracks.get(source);
     if (track === undefined) {
       track = {
@@ -102,6 +112,15 @@ export class Sampler {
     push(track.offered, figures.offered - track.lastOffered);
     track.lastRefused = figures.refused;
     track.lastOffered = figures.offered;
+  }
+}
+
+/** How it stands; `undefined` if it throws: a source may be anybody's, and this runs in a timer. */
+function snapshotOf(source: SnapshotSource): Snapshot | undefined {
+  try {
+    return source.snapshot();
+  } catch {
+    return undefined;
   }
 }
 

@@ -5,7 +5,14 @@ import { LiveFeed } from './live.js';
 import { meaningOf } from './meanings.js';
 import { metricsJson, metricsText } from './metrics-text.js';
 import { resolveStatusOptions, type StatusOptions } from './options.js';
-import { connectionsPage, flagsPage, liveMessage, statusPage } from './pages.js';
+import {
+  connectionsPage,
+  flagsOf,
+  flagsPage,
+  jsonValue,
+  liveMessage,
+  statusPage,
+} from './pages.js';
 import { type Reading, refusedShare, Sampler } from './sampler.js';
 
 /** Serves the pages below its base path, and hands everything else on. */
@@ -181,7 +188,7 @@ class StatusServer {
         return;
       case 'flags':
         if (asJson)
-          sendJson(req, res, 200, { pid: process.pid, allowChanges, sources: flagsOf(readings) });
+          sendJson(req, res, 200, { pid: process.pid, allowChanges, sources: allFlags(readings) });
         else sendHtml(req, res, flagsPage(readings, base, allowChanges).text);
         return;
       case 'metrics':
@@ -227,13 +234,17 @@ function jsonOf(readings: readonly Reading[], types: readonly string[]): object 
   };
 }
 
-function flagsOf(readings: readonly Reading[]): object[] {
+function allFlags(readings: readonly Reading[]): object[] {
   return readings
     .filter(({ source }) => source.flags !== undefined)
     .map(({ name, snapshot, source }) => ({
       type: snapshot.type,
       name,
-      flags: source.flags?.().map((flag) => ({ ...flag, meaning: meaningOf(flag) })),
+      flags: flagsOf(source).map((flag) => ({
+        ...flag,
+        value: jsonValue(flag.value),
+        meaning: meaningOf(flag),
+      })),
     }));
 }
 
