@@ -45,7 +45,12 @@ export function withoutStack<T extends Error>(make: () => T): T {
 
 /** True for an object with this symbol of `Symbol.for`: what an error's `is` asks, so that it holds for another copy of its package. */
 export function hasBrand(value: unknown, brand: symbol): boolean {
-  return typeof value === 'object' && value !== null && brand in value;
+  if (typeof value !== 'object' || value === null) return false;
+  try {
+    return brand in value;
+  } catch {
+    return false; // a proxy may refuse to be asked
+  }
 }
 
 /** Thrown where a rejection has to travel as an exception. Made by {@link rejected}, without a stack. */

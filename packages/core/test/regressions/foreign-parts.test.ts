@@ -175,3 +175,35 @@ describe('an async listener that rejects', () => {
     expect(thens.map(({ mock }) => typeof mock.calls[0]?.[1])).toEqual(Array(4).fill('function'));
   });
 });
+
+describe('an error that cannot even be looked at', () => {
+  const blind = (): object => {
+    const { proxy, revoke } = Proxy.revocable({}, {});
+    revoke();
+    return proxy;
+  };
+  // oxlint-disable-next-line typescript/prefer-promise-reject-errors -- that is what it is about
+  const fails = () => Promise.reject(blind());
+
+  it.each([{ options: undefined }, { options: { timeoutMs: 1000 } }])(
+    'gives its slot back, with options $options',
+    async ({ options }) => {
+      const clock = new VirtualClock();
+      const guard = createGuard({ limit: 1, clock, timers: clock, registry: false });
+      await expect(guard.execute(fails, options)).rejects.toBeDefined();
+      expect(guard.inflight).toBe(0);
+      expect(guard.snapshot().outcomes.failure).toBe(1);
+    },
+  );
+
+  it.each([{ options: undefined }, { options: { timeoutMs: 1000 } }])(
+    'is a failure for a breaker that asks its user, with options $options',
+    async ({ options }) => {
+      const clock = new VirtualClock();
+      const isFailure = (): boolean => true;
+      const breaker = new CircuitBreaker({ isFailure, clock, timers: clock, registry: false });
+      await expect(breaker.execute(fails, options)).rejects.toBeDefined();
+      expect(breaker.snapshot().outcomes.failure).toBe(1);
+    },
+  );
+});
