@@ -103,6 +103,7 @@ const KNOWN: object = {
   ...ERROR_COST_RULES,
   ...STRICT_BREAKER_RULES,
 };
+const CALL_OPTIONS = { signal: true, timeoutMs: true, fallback: true };
 const LONGEST_TIMEOUT_MS = 86_400_000;
 /** Good calls whose latency is measured: so many at first, then one in so many. */
 const TIMED_AT_FIRST = 256;
@@ -221,6 +222,7 @@ export class CircuitBreaker implements SnapshotSource {
     options?: BreakerCallOptions<F>,
   ): (this: This, ...args: Args) => Promise<T | F> {
     functionOf('wrap', fn);
+    if (options !== undefined) checkedCall(options);
     const execute = (run: () => T | PromiseLike<T>) => this.execute(run, options);
     const guarded = function (this: This, ...args: Args): Promise<T | F> {
       return execute(() => fn.apply(this, args));
@@ -437,6 +439,7 @@ export function createCircuitBreaker(options: CircuitBreakerOptions = {}): Circu
 
 function checkedCall<F>(options: BreakerCallOptions<F>): BreakerCallOptions<F> {
   const { signal, timeoutMs, fallback } = objectOf('execute options', options);
+  knownKeys('execute', options, CALL_OPTIONS);
   checkedTimeout('execute.timeoutMs', timeoutMs);
   if (signal !== undefined)
     having('execute.signal', signal, ['addEventListener', 'throwIfAborted']);

@@ -180,8 +180,15 @@ describe('execute', () => {
       options: { signal: {} },
       message: 'execute.signal.addEventListener must be a function',
     },
-  ])('refuses $it', async ({ options, message }) => {
-    await expect(make().breaker.execute(() => 1, options as never)).rejects.toThrow(message);
+    {
+      it: 'an option that is none',
+      options: { timeout: 800 },
+      message: 'execute.timeout is not an option; known: signal, timeoutMs, fallback',
+    },
+  ])('refuses $it, and to wrap with it', async ({ options, message }) => {
+    const { breaker } = make();
+    await expect(breaker.execute(() => 1, options as never)).rejects.toThrow(message);
+    expect(() => breaker.wrap(() => 1, options as never)).toThrow(message);
   });
 
   it('keeps no timer once the calls have settled', async () => {
