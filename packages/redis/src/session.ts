@@ -9,7 +9,7 @@ const MOST_PER_CALL = 1000;
 const LONGEST_PAUSE_US = 100_000;
 /** A refusal is repeated without asking for no longer than this: another process may reset the key, or give back. */
 const LONGEST_REFUSAL_US = 1_000_000;
-/** Keys remembered here; beyond, those that were asked for longest ago are let go. */
+/** Keys remembered here; beyond, those that were looked at longest ago are let go. */
 const MOST_KEYS = 100_000;
 /** Keys looked at for each new one, to let go of those that hold nothing. */
 const SWEEP = 4;
@@ -186,16 +186,16 @@ export class RedisSession implements RateStoreSession {
     return purse;
   }
 
-  /** Lets go of purses that hold nothing, oldest first; of others only when there are far too many. */
+  /** Lets go of purses that hold nothing, one after the other; of others only when there are far too many. */
   #tidy(nowUs: number): void {
     let looked = 0;
     for (const [key, purse] of this.#purses) {
       if (looked++ >= SWEEP) return;
-      if (purse.isAsking) continue;
       const isIdle = purse.endsUs <= nowUs && purse.held === 0 && !staysRefused(purse, nowUs);
-      if (!isIdle && this.#purses.size < MOST_KEYS) continue;
       this.#purses.delete(key);
-      if (purse.held > 0) this.#returnLease(purse).catch(ignored);
+      if (purse.isAsking || (!isIdle && this.#purses.size < MOST_KEYS)) {
+        this.#purses.set(key, purse); // to the end, or those behind it were never looked at
+      } else if (purse.held > 0) this.#returnLease(purse).catch(ignored);
     }
   }
 
