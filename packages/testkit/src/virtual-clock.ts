@@ -34,7 +34,7 @@ export class VirtualClock implements Clock, Timers {
       this.#nowUs = Math.max(this.#nowUs, next.atUs);
       next.callback();
     }
-    this.#nowUs = untilUs;
+    this.#nowUs = Math.max(this.#nowUs, untilUs); // a callback may have moved it on
   }
 
   /** The same in milliseconds. */
@@ -52,7 +52,7 @@ export class VirtualClock implements Clock, Timers {
       next.callback();
       await settle();
     }
-    this.#nowUs = untilUs;
+    this.#nowUs = Math.max(this.#nowUs, untilUs); // a callback may have moved it on
     await settle();
   }
 
