@@ -232,8 +232,8 @@ export const METRICS: readonly MetricDefinition[] = [
     'gauge',
     'elimit_breaker_isolation_left_seconds',
     's',
-    'Time left of the isolation.',
-    (s) => s.isolationLeftMs / 1000,
+    'Time left of the isolation; absent while it has no end.',
+    (s) => known(s.isolationLeftMs / 1000),
   ),
   breaker(
     'gauge',
@@ -277,8 +277,8 @@ export const METRICS: readonly MetricDefinition[] = [
     'gauge',
     'elimit_endpoint_isolation_left_seconds',
     's',
-    'Time left of the isolation.',
-    (s) => s.isolationLeftMs / 1000,
+    'Time left of the isolation; absent while it has no end.',
+    (s) => known(s.isolationLeftMs / 1000),
   ),
   endpoint('gauge', 'elimit_endpoint_inflight', '{call}', 'Tries in flight.', (s) => s.inflight),
   endpoint(

@@ -1,4 +1,11 @@
-import { createGuard, createRegistry, METRICS, type Snapshot, uniquelyNamed } from '@elimit/core';
+import {
+  CircuitBreaker,
+  createGuard,
+  createRegistry,
+  METRICS,
+  type Snapshot,
+  uniquelyNamed,
+} from '@elimit/core';
 import { VirtualClock } from '@elimit/testkit';
 import { describe, expect, it } from '@jest/globals';
 
@@ -41,6 +48,14 @@ describe('metric names', () => {
   it('says nothing of an unlimited guard’s limit: Infinity is no reading', () => {
     const guard = createGuard({ limit: 'unlimited', registry: false });
     expect(samplesOf('elimit_guard_max_concurrency', guard.snapshot())).toEqual([]);
+  });
+
+  it('nor of how long a breaker stays open that was opened by hand', () => {
+    const breaker = new CircuitBreaker({ registry: false });
+    breaker.forceOpen();
+    const readings = METRICS.flatMap((metric) => metric.samples(breaker.snapshot(), 'b'));
+    expect(readings.filter(({ value }) => !Number.isFinite(value))).toEqual([]);
+    expect(samplesOf('elimit_breaker_isolation_left_seconds', breaker.snapshot())).toEqual([]);
   });
 
   it('tells two sources of one name apart', () => {
