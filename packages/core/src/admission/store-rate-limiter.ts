@@ -135,7 +135,10 @@ export class StoreRateLimiter implements SharedRateLimiter {
       this.#book.refused(key, this.#clock.nowUs());
       return tooLong(this.name, Math.ceil((n / this.#quota.rate) * 1000));
     };
-    await line.join(n, signal, maxWaitMs, late, () => this.#endLine(counted));
+    const left = (wasFirst: boolean): void => {
+      if (wasFirst) this.#serveLine(counted); // whoever is next may want less
+    };
+    await line.join(n, signal, maxWaitMs, late, left);
   }
 
   refund(n = 1, key?: string): void {

@@ -80,13 +80,13 @@ export class TakeLine {
     return this.#places.values().next().value;
   }
 
-  /** Waits at the end of the line. `left` is told when a place becomes free by abort or by time. */
+  /** Waits at the end of the line. `left` is told when a place becomes free by abort or by time, and whether it was the first. */
   join(
     n: number,
     signal: AbortSignal | undefined,
     maxWaitMs: number,
     late: () => Error,
-    left: () => void,
+    left: (wasFirst: boolean) => void,
   ): Promise<void> {
     return new Promise<void>((resolve, reject) => {
       let deadline: TimerHandle;
@@ -97,9 +97,10 @@ export class TakeLine {
         if (deadline !== undefined) this.#timers.clearTimeout(deadline);
       };
       const giveUp = (reason: Error): void => {
+        const wasFirst = this.first === place;
         leave();
         reject(reason);
-        left();
+        left(wasFirst);
       };
       const place: Place = { n, resolve, reject, leave };
       if (this.#places.size === 0) this.#asked = 0;

@@ -374,4 +374,28 @@ describe('those who wait on a shared store', () => {
     expect(store.tokens('api', '', clock.nowUs())).toBe(2);
     await limiter.close();
   });
+
+  it('do not wait for what one ahead of them wanted, once that one has left', async () => {
+    const clock = new VirtualClock();
+    const limiter = createRateLimiter({
+      rate: 1,
+      burst: 10,
+      name: 'api',
+      store: new TestRateStore(),
+      clock,
+      timers: clock,
+      registry: false,
+    });
+    await limiter.take(10);
+    const gone = new AbortController();
+    const costly = limiter.take(10, { signal: gone.signal }); // in ten seconds
+    const cheap = limiter.take(1);
+    await clock.advanceMsAsync(1500);
+    expect(limiter.snapshot().waiting).toBe(2);
+    gone.abort();
+    await expect(costly).rejects.toMatchObject({ name: 'AbortError' });
+    await cheap;
+    expect(limiter.snapshot().waiting).toBe(0);
+    await limiter.close();
+  });
 });
