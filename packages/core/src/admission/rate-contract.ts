@@ -32,7 +32,8 @@ export interface AnyRateLimiterBase extends SnapshotSource {
   readonly rate: number;
   readonly burst: number;
   /**
-   * Resolves once `n` tokens are taken, in the order of the calls for one key; in a dry run at once.
+   * Resolves once `n` tokens are taken, in the order of the calls for one key; in a dry run at once. On a store those
+   * who wait in this process keep their order; others, and `tryTake`, may come before them.
    *
    * @throws RangeError if `n` exceeds the burst: it would wait for ever
    * @throws RejectedError if it would wait, or has waited, longer than `maxWaitMs`
