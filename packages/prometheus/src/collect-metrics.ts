@@ -42,6 +42,8 @@ export function collectMetrics(options: CollectOptions = {}): void {
       name: metric.name,
       help: metric.help,
       labelNames: [...metric.labelNames],
+      // of a cluster's workers: calls, tokens and keys add up; times, ratios and states do not
+      aggregator: metric.unit.startsWith('{') ? 'sum' : 'max',
       registers: [],
       collect() {
         // what has gone since the last scrape must not stay; totals are read, not counted here
