@@ -341,8 +341,7 @@ export class StoreRateLimiter implements SharedRateLimiter {
   /** Of the processes that were last heard of, each enforces its share. */
   #shareQuota(): void {
     const { rate, burst } = this.#quota;
-    const told = this.#session.holders;
-    const holders = told > 1 && told < Infinity ? told : 1;
+    const holders = holdersOf(this.#session);
     this.#localQuota = {
       rate: rate / holders,
       burst: Math.max(Math.min(1, burst), burst / holders),
@@ -458,6 +457,16 @@ export class StoreRateLimiter implements SharedRateLimiter {
 }
 
 const TIMED_OUT = new RateStoreError('the store did not answer in time', 'store');
+
+/** At least 1, whatever the session says, or throws. */
+function holdersOf(session: RateStoreSession): number {
+  try {
+    const told: unknown = session.holders;
+    return typeof told === 'number' && told > 1 && told < Infinity ? told : 1;
+  } catch {
+    return 1;
+  }
+}
 
 function causeOf(error: unknown): string {
   if (error === TIMED_OUT) return 'timeout';

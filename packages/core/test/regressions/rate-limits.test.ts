@@ -28,8 +28,8 @@ function shared(session: Partial<RateStoreSession>, options: Partial<RateLimiter
     probe: () => Promise.resolve(),
     holders: 1,
     close: () => Promise.resolve(),
-    ...session,
   };
+  Object.defineProperties(whole, Object.getOwnPropertyDescriptors(session));
   const limiter = createRateLimiter({
     rate: 1,
     burst: 2,
@@ -199,6 +199,25 @@ describe('a store of somebody else’s', () => {
     for (let i = 0; i < 3; i++) granted.push((await limiter.check()).granted);
     expect(granted).toEqual([true, true, false]); // the policy: counted here
     expect(limiter.snapshot().mode).toBe('local');
+  });
+
+  it.each<{ it: string; holders: () => unknown }>([
+    {
+      it: 'throws',
+      holders: () => {
+        throw new Error('boom');
+      },
+    },
+    { it: 'are a bigint', holders: () => 5n },
+    { it: 'are text', holders: () => '5' },
+  ])('whose holders $it leaves this process the whole quota', async ({ holders }) => {
+    const boom = (): never => {
+      throw new Error('boom');
+    };
+    const { limiter } = shared(Object.defineProperty({ take: boom }, 'holders', { get: holders }));
+    const granted = [];
+    for (let i = 0; i < 3; i++) granted.push((await limiter.check()).granted);
+    expect(granted).toEqual([true, true, false]);
   });
 
   it('says in its event what it was answered', async () => {
