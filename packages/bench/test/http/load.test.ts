@@ -14,7 +14,14 @@ it('offers loads by turns, another one first each time, and the same arrivals to
       answer(req, res);
     });
     servers.push(server);
-    return { port: server.port, client: 'patient', rate: 400, warmUpMs: 25, durationMs: 75 };
+    return {
+      port: server.port,
+      client: 'patient',
+      rate: 400,
+      warmUpMs: 25,
+      durationMs: 75,
+      deadlineMs: 10_000, // however slow the machine is
+    };
   };
   const [a, b] = await offerInTurns([await start('a', ok), await start('b', status(503))], 3);
   expect(turns).toEqual(['a', 'b', 'a', 'b']); // a b, b a, a b
