@@ -28,7 +28,7 @@ const { values } =
   });
 const rounds = values.quick ? 3 : 7;
 /** What V8 puts in line differs from process to process: of a number handed on it makes an object, or none. */
-const GARBAGE_ROUNDS = values.quick ? 5 : 15;
+const GARBAGE_ROUNDS = values.quick ? 5 : 31;
 const rows: Row[] = [];
 
 const guard = await measureCalls(GUARD, rounds);
