@@ -60,16 +60,16 @@ export class Child {
 
 /** Offers a load from a process of its own, so that neither side waits for the other's loop. */
 export async function loadFromChild(options: LoadOptions): Promise<LoadResult> {
-  const [result] = await loadsFromChild([options], 1);
-  return result as LoadResult;
+  const [results] = await loadsFromChild([options], 1);
+  return results?.[0] as LoadResult;
 }
 
 /** Offers several loads by turns. */
 export async function loadsFromChild(
   loads: readonly LoadOptions[],
   turns: number,
-): Promise<LoadResult[]> {
-  return fromChild<LoadResult[]>({ open: loads, turns });
+): Promise<LoadResult[][]> {
+  return fromChild<LoadResult[][]>({ open: loads, turns });
 }
 
 /** Runs a closed loop in a process of its own. */

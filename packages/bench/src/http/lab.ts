@@ -139,8 +139,9 @@ async function runGroup(group: Group, durationMs: number, note: Note): Promise<n
         loads.push(loadOf(workload, port, load, before, durationMs, SHORT_LEAD_MS));
       }
       const results = await loadsFromChild(loads, LIGHT_TURNS);
-      for (const [i, result] of results.entries()) {
-        note({ workload, arm: arms[i] as Arm, ...load }, figuresOf(result, before));
+      for (const [i, turns] of results.entries()) {
+        const figures = medianOf(turns.map((turn) => figuresOf(turn, before)));
+        note({ workload, arm: arms[i] as Arm, ...load }, figures);
       }
     }
     for (const { arm, loads } of lives) {

@@ -120,32 +120,30 @@ export async function offerLoad(
   options: LoadOptions,
   onProgress?: (soFar: LoadResult) => void,
 ): Promise<LoadResult> {
-  const loop = new OpenLoop(options);
-  await loop.run(onProgress);
-  return loop.result();
+  return new OpenLoop(options).run(onProgress);
 }
 
 /**
- * Offers loads by turns, so often each: what else the machine does meanwhile comes to all of them alike. Loads of one rate
- * and seed have the same arrivals.
+ * Offers loads by turns, so often each: what else the machine does meanwhile comes to all of them alike. In each turn loads of
+ * one rate have the same arrivals, and others than in the turn before.
+ *
+ * @returns for each load, what came of its turns
  */
 export async function offerInTurns(
   loads: readonly LoadOptions[],
   turns: number,
-): Promise<LoadResult[]> {
-  const loops = loads.map((load) => new OpenLoop(load));
+): Promise<LoadResult[][]> {
+  const results: LoadResult[][] = loads.map(() => []);
   for (let turn = 0; turn < turns; turn++) {
-    for (const loop of [
-      ...loops.slice(turn % loops.length),
-      ...loops.slice(0, turn % loops.length),
-    ]) {
-      await loop.run();
+    for (let i = 0; i < loads.length; i++) {
+      const which = (turn + i) % loads.length; // another one first each time
+      const load = loads[which] as LoadOptions;
+      results[which]?.push(await offerLoad({ ...load, seed: turn + 1 }));
     }
   }
-  return loops.map((loop) => loop.result());
+  return results;
 }
 
-/** A second run goes on where the first one ended: its arrivals are others, its counts are added. */
 class OpenLoop {
   readonly #host: string;
   readonly #port: number;
@@ -160,7 +158,6 @@ class OpenLoop {
   readonly #answers: number[] = [];
   readonly #refusals: number[] = [];
   readonly #lags: number[] = [];
-  #measuredMs = 0;
   #offered = 0;
   #inTime = 0;
   #late = 0;
@@ -182,7 +179,7 @@ class OpenLoop {
       options.arrivals === 'even' ? () => meanGapMs : () => -Math.log(1 - random()) * meanGapMs;
   }
 
-  async run(onProgress?: (soFar: LoadResult) => void): Promise<void> {
+  async run(onProgress?: (soFar: LoadResult) => void): Promise<LoadResult> {
     const startMs = performance.now();
     const countFromMs = startMs + this.#warmUpMs;
     let tellMs = countFromMs + PROGRESS_MS;
@@ -200,20 +197,19 @@ class OpenLoop {
       }
       if (onProgress !== undefined && nowMs >= tellMs) {
         tellMs += PROGRESS_MS;
-        onProgress(this.result(nowMs - countFromMs));
+        onProgress(this.#result((nowMs - countFromMs) / 1_000));
       }
       await sleep(TICK_MS);
     }
     const graceEndMs = performance.now() + PATIENCE_MS;
     while (this.#busy() && performance.now() < graceEndMs) await sleep(10);
     for (const connection of this.#open) this.#drop(connection);
-    this.#measuredMs += this.#durationMs;
+    return this.#result(this.#durationMs / 1_000);
   }
 
-  /** @param sinceMs - of a run that has not ended */
-  result(sinceMs = 0): LoadResult {
+  #result(seconds: number): LoadResult {
     return {
-      seconds: (this.#measuredMs + sinceMs) / 1_000,
+      seconds,
       offered: this.#offered,
       inTime: this.#inTime,
       late: this.#late,

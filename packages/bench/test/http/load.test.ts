@@ -23,10 +23,14 @@ it('offers loads by turns, another one first each time, and the same arrivals to
       deadlineMs: 10_000, // however slow the machine is
     };
   };
-  const [a, b] = await offerInTurns([await start('a', ok), await start('b', status(503))], 3);
+  const [a = [], b = []] = await offerInTurns(
+    [await start('a', ok), await start('b', status(503))],
+    3,
+  );
   expect(turns).toEqual(['a', 'b', 'a', 'b']); // a b, b a, a b
-  expect(a?.seconds).toBeCloseTo(0.225, 9);
-  expect(a).toMatchObject({ offered: b?.offered, inTime: a?.offered, refused: 0, errors: 0 });
-  expect(b).toMatchObject({ refused: b?.offered, inTime: 0, errors: 0 });
-  expect(a?.offered).toBeGreaterThan(30);
+  const offered = a.map((turn) => turn.offered);
+  expect(b.map((turn) => turn.offered)).toEqual(offered);
+  expect(a.map(({ inTime, errors }) => [inTime, errors])).toEqual(offered.map((n) => [n, 0]));
+  expect(b.map(({ refused, errors }) => [refused, errors])).toEqual(offered.map((n) => [n, 0]));
+  expect(new Set(offered).size).toBeGreaterThan(1); // other arrivals in each turn
 });
