@@ -11,7 +11,7 @@ import { groupsOf, isLight, planOf } from './plan.js';
 
 const command =
   new CommandLine(`npm run -s bench:http -- [options]     real servers under real overload; exits 1 if a mark is not held
-  --quick              three workloads, the main arms, one round: under three minutes
+  --quick              three workloads, the main arms, one round: about four minutes
   --rounds N           rounds that the medians are taken over (default: 3; quick: 1)
   --seconds N          how long each load is measured (default: 3, quick: 2)
   --workloads a,b      of ${WORKLOADS.join(', ')}
