@@ -194,7 +194,7 @@ export class CircuitBreaker implements SnapshotSource {
     fn: (context: CallContext) => T | PromiseLike<T>,
     options?: BreakerCallOptions<F>,
   ): Promise<T | F> {
-    if (options !== undefined) return await this.#executeWith(fn, options);
+    if (options !== undefined) return await this.#executeWith(fn, checkedCall(options));
     const startUs = this.#clock.nowUs();
     const token = this.#engine.tryCall(startUs);
     if (token === NO_TOKEN) throw this.#refused(startUs);
@@ -222,8 +222,9 @@ export class CircuitBreaker implements SnapshotSource {
     options?: BreakerCallOptions<F>,
   ): (this: This, ...args: Args) => Promise<T | F> {
     functionOf('wrap', fn);
-    if (options !== undefined) checkedCall(options);
-    const execute = (run: () => T | PromiseLike<T>) => this.execute(run, options);
+    const checked = options === undefined ? undefined : checkedCall(options);
+    const execute = (run: () => T | PromiseLike<T>): Promise<T | F> =>
+      checked === undefined ? this.execute(run) : this.#executeWith(run, checked);
     const guarded = function (this: This, ...args: Args): Promise<T | F> {
       return execute(() => fn.apply(this, args));
     };
@@ -311,7 +312,7 @@ export class CircuitBreaker implements SnapshotSource {
     fn: (context: CallContext) => T | PromiseLike<T>,
     options: BreakerCallOptions<F>,
   ): Promise<T | F> {
-    const { signal, timeoutMs, fallback } = checkedCall(options);
+    const { signal, timeoutMs, fallback } = options;
     signal?.throwIfAborted();
     try {
       const startUs = this.#clock.nowUs();
