@@ -42,6 +42,7 @@ export {
   readSources,
   type SnapshotSource,
   type SourceReading,
+  snapshotOf,
 } from './admission/registry.js';
 export {
   REJECTION_MESSAGE,

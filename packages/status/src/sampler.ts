@@ -4,6 +4,7 @@ import {
   type Snapshot,
   type SnapshotSource,
   type SourceReading,
+  snapshotOf,
   type TimerHandle,
   type Timers,
 } from '@elimit/core';
@@ -112,15 +113,6 @@ export class Sampler {
     push(track.offered, figures.offered - track.lastOffered);
     track.lastRefused = figures.refused;
     track.lastOffered = figures.offered;
-  }
-}
-
-/** How it stands; `undefined` if it throws: a source may be anybody's, and this runs in a timer. */
-function snapshotOf(source: SnapshotSource): Snapshot | undefined {
-  try {
-    return source.snapshot();
-  } catch {
-    return undefined;
   }
 }
 

@@ -58,18 +58,25 @@ export function readSources(registry: Registry): SourceReading[] {
   const sources: SnapshotSource[] = [];
   const snapshots: Snapshot[] = [];
   for (const source of registry.sources()) {
-    try {
-      snapshots.push(source.snapshot());
-      sources.push(source);
-    } catch {
-      // it cannot say how it stands
-    }
+    const snapshot = snapshotOf(source);
+    if (snapshot === undefined) continue;
+    snapshots.push(snapshot);
+    sources.push(source);
   }
   return uniquelyNamed(snapshots).map(({ name, snapshot }, i) => ({
     name,
     source: sources[i] as SnapshotSource,
     snapshot,
   }));
+}
+
+/** How a source stands; `undefined` if it throws: it may be anybody's. */
+export function snapshotOf(source: SnapshotSource): Snapshot | undefined {
+  try {
+    return source.snapshot();
+  } catch {
+    return undefined;
+  }
 }
 
 const PROCESS_WIDE = Symbol.for('@elimit/core/registry');
