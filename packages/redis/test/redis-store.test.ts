@@ -7,27 +7,23 @@ import {
   systemTimers,
 } from '@elimit/core';
 import { type RedisClient, redisStore } from '@elimit/redis';
-import { RedisServer, rateStoreSuite, VirtualClock } from '@elimit/testkit';
+import { rateStoreSuite, VirtualClock } from '@elimit/testkit';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import { createClient } from 'redis';
 import { redisKey } from '../src/key.js';
 import { describeRedis } from './support/describe-redis.js';
+import { ownRedis } from './support/own-redis.js';
 
-let server: RedisServer;
 let io: Redis;
 let node: ReturnType<typeof createClient>;
+afterAll(() => node.destroy()); // goes first, while there is a server
+const own = ownRedis();
 beforeAll(async () => {
-  server = await RedisServer.start();
-  io = new Redis(server.port);
-  node = createClient({ url: server.url });
+  io = own.io;
+  node = createClient({ url: own.server.url });
   await node.connect();
-});
-afterAll(async () => {
-  io.disconnect();
-  node.destroy();
-  await server.stop();
 });
 
 /** A client that counts what it is asked. */

@@ -1,5 +1,6 @@
 export { freePort } from './free-port.js';
 export { KeyWatch } from './key-watch.js';
+export { liveHeap } from './live-heap.js';
 export { RedisServer } from './redis-server.js';
 export { seededRandom } from './seeded-random.js';
 export { type Question, type Sample, SpyLimiter } from './spy-limiter.js';

@@ -59,7 +59,7 @@ const CHARTS: readonly Chart[] = [
 ];
 
 /** The plant of most rows: four servers of 2.5 ms and a delay of 40 ms, 1600 calls per second. */
-function scenarioOf(load: number): Scenario {
+export function scenarioOf(load: number): Scenario {
   return parseScenario({
     format: 1,
     row: 0,

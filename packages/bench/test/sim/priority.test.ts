@@ -1,30 +1,20 @@
 import { expect, it } from '@jest/globals';
 import { admissionOf } from '../../src/sim/arms.js';
+import { scenarioOf } from '../../src/sim/curves.js';
 import { median } from '../../src/sim/judge.js';
-import { parseScenario } from '../../src/sim/scenario.js';
+import type { Scenario } from '../../src/sim/scenario.js';
 import { simulate } from '../../src/sim/simulate.js';
 
-/** Four servers of 2.5 ms and a delay of 40: 1600/s. */
-const overload = (rate: number, critical: number) =>
-  parseScenario({
-    format: 1,
-    row: 22,
-    name: 'priority',
-    durationS: 30,
-    measureS: [[10, 30]],
-    deadlineMs: 250,
-    capacity: 1600,
-    stages: [
-      { kind: 'servers', count: 4, serviceMs: { dist: 'exp', mean: 2.5 } },
-      { kind: 'delay', serviceMs: { dist: 'fixed', mean: 40 } },
-    ],
-    rate,
-    expect: [{ measure: 0, goodputMin: 0.9 }],
-    classes: [
-      { name: 'critical', share: critical },
-      { name: 'default', share: 1 - critical },
-    ],
-  });
+/** At the usual plant, 1600/s. */
+const overload = (rate: number, critical: number): Scenario => ({
+  ...scenarioOf(rate / 1600),
+  durationS: 30,
+  measureS: [[10, 30]],
+  classes: [
+    { name: 'critical', share: critical },
+    { name: 'default', share: 1 - critical },
+  ],
+});
 
 const figuresOf = (rate: number, critical: number) => {
   const scenario = overload(rate, critical);

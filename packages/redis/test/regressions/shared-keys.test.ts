@@ -1,39 +1,30 @@
 import { createRateLimiter, type RateStoreSession, systemClock, systemTimers } from '@elimit/core';
 import { redisStore } from '@elimit/redis';
-import { RedisServer, VirtualClock } from '@elimit/testkit';
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { Redis } from 'ioredis';
+import { VirtualClock } from '@elimit/testkit';
+import { expect, it } from '@jest/globals';
 import { describeRedis } from '../support/describe-redis.js';
+import { ownRedis } from '../support/own-redis.js';
 
-let server: RedisServer;
-let io: Redis;
-beforeAll(async () => {
-  server = await RedisServer.start();
-  io = new Redis(server.port);
-});
-afterAll(async () => {
-  io.disconnect();
-  await server.stop();
-});
+const own = ownRedis();
 
 const context = { clock: systemClock, timers: systemTimers, random: () => 0.5 };
 
 describeRedis('limiters that share their keys', () => {
   it('are told apart when one store serves several of them: no more than a tenth is out in all', async () => {
-    const store = redisStore(io);
+    const store = redisStore(own.io);
     const quota = { rate: 1000, burst: 1000 };
     const sessions = Array.from({ length: 4 }, () => store.open({ ...context, name: 'one' }));
     for (const session of sessions) await session.take('k', 1, quota);
     expect(sessions.at(-1)?.holders).toBe(4);
     // 4 were spent, 100 may be out on leases; what has come in meanwhile only adds
-    expect(Number(await io.hget('elimit:one:k', 't'))).toBeGreaterThanOrEqual(1000 - 4 - 100);
+    expect(Number(await own.io.hget('elimit:one:k', 't'))).toBeGreaterThanOrEqual(1000 - 4 - 100);
     await Promise.all(sessions.map((session) => session.close()));
   });
 
   it('see within a second that another one has reset a key, however long they were to wait', async () => {
     const clock = new VirtualClock();
     const open = (): RateStoreSession =>
-      redisStore(io).open({ ...context, clock, timers: clock, name: 'login' });
+      redisStore(own.io).open({ ...context, clock, timers: clock, name: 'login' });
     const [mine, other] = [open(), open()];
     const quota = { rate: 5 / 86_400, burst: 5 };
     await mine.take('k', 5, quota);
@@ -55,7 +46,7 @@ describeRedis('limiters that share their keys', () => {
         rate: 0,
         burst: 1,
         name: 'stopped',
-        store: redisStore(io),
+        store: redisStore(own.io),
         registry: false,
         clock,
         timers: clock,
@@ -69,12 +60,12 @@ describeRedis('limiters that share their keys', () => {
   });
 
   it('give back on close also what is granted to them while they close', async () => {
-    const session = redisStore(io).open({ ...context, name: 'closing' });
+    const session = redisStore(own.io).open({ ...context, name: 'closing' });
     const quota = { rate: 1000, burst: 1000 };
     const asked = session.take('k', 1, quota); // a lease comes with its answer
     await session.close();
     expect((await asked).granted).toBe(true);
-    const left = await io.hgetall('elimit:closing:k');
+    const left = await own.io.hgetall('elimit:closing:k');
     expect(Number(left.t)).toBeGreaterThanOrEqual(999);
     expect(Object.keys(left).filter((field) => field.startsWith('h:'))).toEqual([]);
   });
