@@ -109,6 +109,7 @@ describeRedis('the Redis store', () => {
       name: 'odd',
       registry: false,
       store: redisStore(io),
+      storeTimeoutMs: 5000, // however slow the machine is
       onEvent: (event) => events.push(event),
     });
     expect(await limiter.tryTake(2, 'theirs')).toBe(true); // counted here

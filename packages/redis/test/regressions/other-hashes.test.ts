@@ -21,6 +21,7 @@ describeRedis('another application’s hash at one of our keys', () => {
       name: 'api',
       registry: false,
       store: redisStore(own.io),
+      storeTimeoutMs: 5000, // however slow the machine is
       onEvent: (event) => event.type === 'warning' && codes.push(event.code),
     });
     expect(await limiter.tryTake(2, 'theirs')).toBe(true); // counted here
