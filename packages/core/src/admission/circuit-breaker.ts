@@ -105,9 +105,6 @@ const KNOWN: object = {
 };
 const CALL_OPTIONS = { signal: true, timeoutMs: true, fallback: true };
 const LONGEST_TIMEOUT_MS = 86_400_000;
-/** Good calls whose latency is measured: so many at first, then one in so many. */
-const TIMED_AT_FIRST = 256;
-const TIMED_EACH = 8;
 /** A refusal is told through `onEvent` at most this often. */
 const TELL_EVERY_US = 1_000_000;
 
@@ -126,8 +123,6 @@ export class CircuitBreaker implements SnapshotSource {
   readonly #engine: Breaker;
   readonly #clock: Clock;
   readonly #timers: Timers;
-  /** False in the strict grade, where every latency counts. */
-  readonly #samples: boolean;
   readonly #isFailure: ((errorOrResult: unknown) => boolean) | undefined;
   readonly #onEvent: OnEvent | undefined;
   readonly #listeners: Record<BreakerEventName, Set<BreakerListener>> = {
@@ -162,8 +157,7 @@ export class CircuitBreaker implements SnapshotSource {
     );
     this.#clock = having('breaker.clock', clock ?? systemClock, ['nowUs']);
     this.#timers = having('breaker.timers', timers ?? systemTimers, ['setTimeout', 'clearTimeout']);
-    this.#samples = numbers.strict !== true;
-    if (cluster !== undefined && !this.#samples) {
+    if (cluster !== undefined && numbers.strict === true) {
       throw new TypeError(
         'breaker.cluster belongs to the default grade only, not to { strict: true }',
       );
@@ -209,10 +203,8 @@ export class CircuitBreaker implements SnapshotSource {
       throw error;
     }
     const outcome = this.#outcomeOf(value, outcomeOfValue);
-    if (outcome === 'success' && this.#isUntimed) {
-      this.#success += 1;
-      this.#engine.record('success', Number.NaN, startUs, token);
-    } else this.#record(outcome, token, startUs);
+    if (outcome === 'success' && this.#engine.recordUntimed(token)) this.#success += 1;
+    else this.#record(outcome, token, startUs);
     return value;
   }
 
@@ -390,11 +382,6 @@ export class CircuitBreaker implements SnapshotSource {
     } catch {
       return 'failure';
     }
-  }
-
-  /** Seven of eight good calls, once the average stands on enough of them: a second look at the clock costs as much as all the rest. */
-  get #isUntimed(): boolean {
-    return this.#success >= TIMED_AT_FIRST && this.#success % TIMED_EACH !== 0 && this.#samples;
   }
 
   #record(outcome: Outcome, token: number, startUs: number): void {

@@ -158,6 +158,10 @@ export class StrictBreaker implements Breaker {
     return healthy;
   }
 
+  recordUntimed(): false {
+    return false; // every latency counts
+  }
+
   isolate(nowUs: number, cause: string): void {
     this.#markBroken(nowUs, cause);
   }

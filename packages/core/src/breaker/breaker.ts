@@ -42,10 +42,14 @@ export interface Breaker extends ClusterNode {
   isTrial(token: number): boolean;
   /**
    * A call that `tryCall` let through has ended. Results of calls begun before the last change of state are dropped.
-   *
-   * @param latencyUs - NaN for a good call that was not timed (default grade only)
    */
   record(outcome: Outcome, latencyUs: number, nowUs: number, token: number): void;
+  /**
+   * A good call has ended, and nobody has looked at the clock.
+   *
+   * @returns false if it was not counted: this one is to be timed, and told to `record`
+   */
+  recordUntimed(token: number): boolean;
   /** Opens for a reason seen from outside, such as a refused connection. Does nothing while open. */
   isolate(nowUs: number, cause: string): void;
   /** Ends an isolation at once and begins the trial: for breakers whose return somebody else decides. Does nothing unless open by errors. */
@@ -124,6 +128,9 @@ const RELAPSE_RUN = 2;
 const CHANCE = 0.05;
 /** Time fades the cost in steps of this share of the half-life (half a percent each): one power less per call. */
 const FADE_STEP = 1 / 128;
+/** Good calls are timed, so many at first, then one in so many: a second look at the clock costs as much as all the rest. */
+const TIMED_AT_FIRST = 256;
+const TIMED_EACH = 8;
 
 /**
  * The default grade: brpc's error cost in two windows, counted in average latencies, so that a failure
@@ -164,6 +171,7 @@ export class ErrorCostBreaker implements Breaker {
   #fadedUs = Number.NEGATIVE_INFINITY;
   #meanLatencyUs = 0;
   #meanCount = 0;
+  #untimedLeft = 0;
   /** Failures since the last good call, and good calls since the last failure. */
   #run = 0;
   #goodRun = 0;
@@ -246,6 +254,13 @@ export class ErrorCostBreaker implements Breaker {
     else this.#recordTrial(outcome, latencyUs, nowUs, slot - 1);
   }
 
+  recordUntimed(token: number): boolean {
+    if (token !== this.#token || this.#untimedLeft === 0) return false;
+    this.#untimedLeft -= 1;
+    this.#countGood();
+    return true;
+  }
+
   isolate(nowUs: number, cause: string): void {
     if (this.state(nowUs) !== 'open') this.#open(nowUs, cause);
   }
@@ -318,17 +333,24 @@ export class ErrorCostBreaker implements Breaker {
 
   #recordCall(outcome: Outcome, latencyUs: number, nowUs: number): void {
     if (outcome !== 'success' && outcome !== 'failure') return; // a refusal, a cancel: not the target's fault
-    this.#fade(nowUs);
-    this.#calls += 1;
+    const hasFaded = this.#fade(nowUs);
     if (outcome === 'success') {
       this.#learnLatency(latencyUs);
-      this.#short.success();
-      this.#long.success();
-      this.#goodRun += 1;
-      if (this.#goodRun <= PROVEN_WELL) this.#endRun();
+      this.#countGood();
+      // where calls are rare each one is timed, so that the cost fades as time goes by
+      if (!hasFaded && this.#meanCount >= TIMED_AT_FIRST) this.#untimedLeft = TIMED_EACH - 1;
       return;
     }
+    this.#calls += 1;
     this.#recordFailure(latencyUs, nowUs);
+  }
+
+  #countGood(): void {
+    this.#calls += 1;
+    this.#short.success();
+    this.#long.success();
+    this.#goodRun += 1;
+    if (this.#goodRun <= PROVEN_WELL) this.#endRun();
   }
 
   /** A failure costs in full if enough of the fellows are well, and nothing if none is: then the fault is not this target's. */
@@ -388,14 +410,16 @@ export class ErrorCostBreaker implements Breaker {
     this.#meanLatencyUs += weight * (Math.max(0, latencyUs) - this.#meanLatencyUs);
   }
 
-  #fade(nowUs: number): void {
+  /** True if so much time has passed since it last did that there was something to fade. */
+  #fade(nowUs: number): boolean {
     const steps = (nowUs - this.#fadedUs) / this.#halfLifeUs;
-    if (steps < FADE_STEP) return;
+    if (steps < FADE_STEP) return false;
     const factor = 2 ** -steps;
     this.#fadedUs = nowUs;
     this.#calls *= factor;
     this.#short.fade(factor);
     this.#long.fade(factor);
+    return true;
   }
 
   #tryTrial(nowUs: number): number {
@@ -477,6 +501,7 @@ export class ErrorCostBreaker implements Breaker {
     this.#state = state;
     this.#token += TOKENS; // results of earlier calls no longer count
     this.#isRamping = false;
+    this.#untimedLeft = 0;
     this.#trialDeadlinesUs.length = 0;
     this.#trialsInFlight = 0;
   }

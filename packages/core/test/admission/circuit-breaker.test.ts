@@ -584,6 +584,24 @@ describe('the rest', () => {
     expect(breaker.snapshot().outcomes.success).toBe(336);
   });
 
+  it('times every good call where they are rare: the cost fades as time goes by', async () => {
+    let reads = 0;
+    const { breaker } = make({ clock: { nowUs: () => ++reads * 1_000_000 } });
+    for (let i = 0; i < 400; i++) await breaker.execute(() => 1);
+    expect(reads).toBe(800);
+  });
+
+  it('times the first good calls after it has closed again, however many there were before', async () => {
+    let reads = 0;
+    const { breaker } = make({ clock: { nowUs: () => (reads += 1) } });
+    for (let i = 0; i < 257; i++) await breaker.execute(() => 1);
+    breaker.forceOpen();
+    breaker.reset();
+    reads = 0;
+    for (let i = 0; i < 20; i++) await breaker.execute(() => 1);
+    expect(reads).toBe(40);
+  });
+
   it.each<[object, string]>([
     [{ name: '' }, 'breaker.name must be a non-empty string'],
     [{ isFailure: 1 }, 'breaker.isFailure must be a function'],

@@ -176,6 +176,19 @@ describe('closed', () => {
     expect(bench.breaker.meanLatencyUs).toBe(200); // (100 + 300 + 0 + 400) / 4
   });
 
+  it('counts an untimed good call like a timed one, and none of an earlier epoch', () => {
+    const bench = new Bench();
+    bench.calls(256, 'success');
+    const token = bench.ask();
+    bench.calls(1, 'failure');
+    const cost = bench.breaker.errorCostRatio;
+    expect(bench.breaker.recordUntimed(token)).toBe(true);
+    expect(bench.breaker.errorCostRatio).toBeLessThan(cost);
+    bench.breaker.forceOpen(bench.nowUs);
+    bench.breaker.reset(bench.nowUs);
+    expect(bench.breaker.recordUntimed(token)).toBe(false);
+  });
+
   it('stays closed while a cap forbids to open, and opens with the next failure after', () => {
     let may = false;
     const bench = new Bench({}, { mayOpen: () => may });
