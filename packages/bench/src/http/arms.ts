@@ -1,4 +1,4 @@
-import { createServer, type Server } from 'node:http';
+import { createServer, type Server, type ServerResponse } from 'node:http';
 import { createGuard, type Guard, type MaxConcurrency } from '@elimit/core';
 import { limit as expressLimit } from '@elimit/express';
 import { limit as koaLimit } from '@elimit/koa';
@@ -45,6 +45,8 @@ export const ARMS = {
   nest: 'Nest on Express, bare',
   'nest-auto': "Nest on Express, UseGuards(limit('auto'))",
   refuser: 'node:http, which refuses everything',
+  oracle:
+    'Express behind the least that works: knows what the handlers can do, refuses as cheaply as Node can',
   'nest-refuser': 'Nest on Express, a guard that refuses everything',
   'nest-front': "Nest on Express, app.use(limit('auto')) of @elimit/express in front",
 } as const;
@@ -87,6 +89,7 @@ export function measureFromNow(arm: Arm, guard: Guard | undefined): void {
 function serverOf(arm: Arm, guard: Guard | undefined): Server | Promise<Server> {
   const bare = bareOf(arm);
   if (arm === 'refuser') return startRefuser();
+  if (arm === 'oracle') return startOracle();
   if (bare === 'fastify') return startFastify(arm !== bare);
   if (bare === 'koa') return startKoa(guard);
   if (bare !== 'nest') return startExpress(arm, guard);
@@ -124,15 +127,18 @@ function startExpress(arm: Arm, guard: Guard | undefined): Server {
   if (guard !== undefined && !arm.startsWith('protect')) {
     app.use(expressLimit(guard, { dispatch: arm !== 'noDispatch' }));
   }
-  const handlers = createHandlers();
+  routeTo(createHandlers(), app);
+  const server = app.listen({ port: 0, host: HOST, backlog: BACKLOG });
+  if (arm.startsWith('protect')) protect(server, { limit: guard });
+  return server;
+}
+
+function routeTo(handlers: ReturnType<typeof createHandlers>, app: express.Application): void {
   for (const workload of WORKLOADS) {
     const { method, path } = requestFor(workload);
     if (method === 'POST') app.post(path, express.json(), handlers[workload]);
     else app.get(path, handlers[workload]);
   }
-  const server = app.listen({ port: 0, host: HOST, backlog: BACKLOG });
-  if (arm.startsWith('protect')) protect(server, { limit: guard });
-  return server;
 }
 
 const toobusyGate: RequestHandler = function gate(_req, res, next) {
@@ -140,12 +146,53 @@ const toobusyGate: RequestHandler = function gate(_req, res, next) {
   else next();
 };
 
-/** Says no as cheaply as Node can, to everybody: what is left for answers beside it bounds every limiter. */
+const REFUSAL = Buffer.from('{"error":{"code":"ELIMIT"}}');
+const REFUSAL_HEADERS = { 'content-type': 'application/json', 'content-length': REFUSAL.length };
+
+/** As cheap as Node can. */
+function refuse(res: ServerResponse): void {
+  res.writeHead(503, REFUSAL_HEADERS).end(REFUSAL);
+}
+
+/** Says no to everybody: what is left for answers beside it bounds every limiter. */
 function startRefuser(): Server {
-  const body = Buffer.from('{"error":{"code":"ELIMIT"}}');
-  const headers = { 'content-type': 'application/json', 'content-length': body.length };
-  const server = createServer((_req, res) => {
-    res.writeHead(503, headers).end(body);
+  const server = createServer((_req, res) => refuse(res));
+  return server.listen({ port: 0, host: HOST, backlog: BACKLOG });
+}
+
+/**
+ * What a limiter that costs nothing, and need not find out what to admit, could reach on the same machine under the same load: so
+ * many calls in flight, one handler started after each turn of the loop without a new connection. No features, no measurements, no
+ * care for clients that leave.
+ */
+function startOracle(): Server {
+  const app = express();
+  routeTo(createHandlers(), app);
+  const waiting: (() => void)[] = [];
+  let inFlight = 0;
+  let connections = 0;
+  let seen = 0;
+  const turn = (): void => {
+    if (connections === seen) waiting.shift()?.();
+    seen = connections;
+    if (waiting.length > 0) setImmediate(turn);
+  };
+  const server = createServer((req, res) => {
+    if (inFlight >= FIXED) {
+      refuse(res);
+      return;
+    }
+    inFlight++;
+    res.once('close', () => {
+      inFlight--;
+    });
+    const start = (): void => {
+      app(req, res);
+    };
+    if (waiting.push(start) === 1) setImmediate(turn);
+  });
+  server.on('connection', () => {
+    connections++;
   });
   return server.listen({ port: 0, host: HOST, backlog: BACKLOG });
 }

@@ -91,7 +91,8 @@ function peerMarks(row: Row, rows: readonly Row[]): Mark[] {
     ]);
 }
 
-function sameLoad(row: Row, rows: readonly Row[]): Row[] {
+/** The rows of all arms under the load of this one, its own among them. */
+export function sameLoad(row: Row, rows: readonly Row[]): Row[] {
   return rows.filter(
     ({ workload, factor, client }) =>
       workload === row.workload && factor === row.factor && client === row.client,

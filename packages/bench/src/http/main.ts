@@ -4,7 +4,7 @@ import { provenanceLines, provenanceOf, saveReport } from '../report.js';
 import { ARMS, type Arm, bareOf } from './arms.js';
 import { pinChildren } from './child.js';
 import { IDEAL_PER_SECOND, WORKLOADS, type Workload } from './handlers.js';
-import { capacityMark, type Figures, type Mark, marksOf, type Row } from './judge.js';
+import { capacityMark, type Figures, type Mark, marksOf, type Row, sameLoad } from './judge.js';
 import { DEADLINE_MS, runLab } from './lab.js';
 import type { ClientKind } from './load.js';
 import { groupsOf, isLight, planOf } from './plan.js';
@@ -121,7 +121,9 @@ for (const row of result.rows) {
   const marks = marksOf(row, result.rows);
   judged.push({ row, marks });
   if (marks.some(({ ok }) => !ok)) short++;
-  const missed = marks.filter(({ ok }) => !ok).map(markText);
+  const missed = marks
+    .filter(({ ok }) => !ok)
+    .map((mark) => markText(mark) + besideOracle(mark, row));
   say(
     `${marks.length === 0 ? '     ' : verdict(marks)} ${describe(row)} ${show(row.median)}${missed.length > 0 ? `   ! ${missed.join(', ')}` : ''}`,
   );
@@ -170,6 +172,14 @@ function percent(share: number): string {
 
 function ms(value: number): string {
   return value.toFixed(value < 10 ? 1 : 0).padStart(4);
+}
+
+/** What the least that works reaches under the same load: nobody can be held to more. */
+function besideOracle({ what }: Mark, row: Row): string {
+  const oracle = sameLoad(row, result.rows).find(({ arm }) => arm === 'oracle');
+  return what === 'goodput' && oracle !== undefined
+    ? ` (oracle ${oracle.median.goodput.toPrecision(3)})`
+    : '';
 }
 
 function markText({ what, value, bound, atLeast }: Mark): string {

@@ -33,6 +33,7 @@ const loads = (factors: readonly number[], ...clients: ClientKind[]): Load[] =>
 
 const LIGHT = loads([0.5, 0.8], 'patient');
 const PEER = loads([3], 'hangUp');
+const OVERLOADS = [...loads([3], 'hangUp', 'oneShot'), ...loads([6], 'hangUp', 'oneShot')];
 
 /** What each arm meets in a full run. */
 const FULL: Partial<Record<Arm, readonly Load[]>> = {
@@ -45,11 +46,8 @@ const FULL: Partial<Record<Arm, readonly Load[]>> = {
   ],
   timeout: [...loads([0.8], 'patient'), ...PEER],
   fixed: [...loads([0.8], 'patient'), ...PEER],
-  protect: [
-    ...loads([0.8], 'patient'),
-    ...loads([3], 'hangUp', 'oneShot'),
-    ...loads([6], 'hangUp', 'oneShot'),
-  ],
+  protect: [...loads([0.8], 'patient'), ...OVERLOADS],
+  oracle: OVERLOADS,
   'toobusy-js': PEER,
   'overload-protection': PEER,
   'under-pressure': PEER,
