@@ -78,6 +78,8 @@ export function resolveAutoOptions(options: object): AutoSettings {
 const SECOND = 1e6;
 /** Fewer than this share refused are the tips of bursts: the service has room. */
 const CALM = 0.05;
+/** With more than this share refused it is an overload, whatever else has changed. */
+const PRESSED = 0.2;
 /** In-flight may grow without cost if latency rises with it by less than this share of pure waiting. */
 const FLAT = 0.4;
 /** Calls that a first guess at the work is made of. */
@@ -362,9 +364,20 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     if (window.refused === 0)
       return queue > 1.5 * allowance && window.queueing + window.queueingError > 0.5;
     // throughput well under what was proven, or far more in flight than what is believed can need
-    const isSlow = throughput < this.#provenCapacity * (0.85 - 2 * this.#countingError());
+    const isSlow =
+      throughput < this.#provenCapacity * (0.85 - 2 * this.#countingError()) || this.#isFading();
     const isFull = meanInflight > 1.5 * (throughput * this.#workUs + allowance);
     return queue > allowance / 2 && (isSlow || isFull);
+  }
+
+  /**
+   * Little is refused, and yet, beyond chance, less is done than was proven. A dependency that grows slower bit by bit looks so: the
+   * limit falls behind it, and no single window tells.
+   */
+  #isFading(): boolean {
+    if (this.#pressure >= PRESSED) return false;
+    const error = Math.max(1, this.#variation) / Math.sqrt(this.#capacityCalls);
+    return this.#capacity < this.#provenCapacity * (1 - 2 * error);
   }
 
   /** Hardly anything is refused, and latency did not rise with the calls in flight. */
@@ -458,7 +471,10 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     const isDue = (nowUs > this.#remeasureAtUs || outgrown) && this.#pressure >= CALM;
     // few in flight have little to lose by a wrong limit, and much by a trial: the first guess alone is looked at again
     const isWorthIt = knee > 5 || this.#patience < 1;
-    if (cold || (isDue && isWorthIt)) {
+    const { refused, admitted } = this.#window;
+    // nor is there at the start, where a trial of a first guess costs most
+    const isNeeded = cold && refused >= CALM * (refused + admitted);
+    if (isNeeded || (isDue && isWorthIt)) {
       // a first guess may be too high, then a cut to it shows some waiting; or, since short calls return first, far too low
       const guess = Math.max(0.3 * this.#window.meanInflight, 0.85 * remeasureReduceRatio * knee);
       const lower = cold ? guess : remeasureReduceRatio * knee;
