@@ -40,9 +40,7 @@ export interface Breaker extends ClusterNode {
   tryCall(nowUs: number): number;
   /** True if the token's call is one of the few of a half-open phase. */
   isTrial(token: number): boolean;
-  /**
-   * A call that `tryCall` let through has ended. Results of calls begun before the last change of state are dropped.
-   */
+  /** A call that `tryCall` let through has ended. Results of calls begun before the last change of state are dropped. */
   record(outcome: Outcome, latencyUs: number, nowUs: number, token: number): void;
   /**
    * A good call has ended, and nobody has looked at the clock.

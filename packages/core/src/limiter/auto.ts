@@ -358,14 +358,15 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
   /** A window that what is believed does not explain: it has a queue, and should have none or a shorter one. */
   #isOdd(): boolean {
     const window = this.#window;
-    const { throughput, meanInflight } = window;
+    const { throughput, meanInflight, count } = window;
     const allowance = this.#allowance(Math.max(this.#capacity, throughput));
     const queue = this.#meanQueue();
     if (window.refused === 0)
       return queue > 1.5 * allowance && window.queueing + window.queueingError > 0.5;
     // throughput well under what was proven, or far more in flight than what is believed can need
     const isSlow =
-      throughput < this.#provenCapacity * (0.85 - 2 * this.#countingError()) || this.#isFading();
+      throughput < this.#provenCapacity * (0.85 - 2 * this.#countingError(count)) ||
+      this.#isFading();
     const isFull = meanInflight > 1.5 * (throughput * this.#workUs + allowance);
     return queue > allowance / 2 && (isSlow || isFull);
   }
@@ -376,7 +377,7 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
    */
   #isFading(): boolean {
     if (this.#pressure >= PRESSED) return false;
-    const error = Math.max(1, this.#variation) / Math.sqrt(this.#capacityCalls);
+    const error = this.#countingError(this.#capacityCalls);
     return this.#capacity < this.#provenCapacity * (1 - 2 * error);
   }
 
@@ -423,12 +424,12 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
 
   /** Three standard errors of a throughput like this window's, had the capacity been as believed. */
   #countingNoise(): number {
-    return 3 * this.#capacity * this.#countingError();
+    return 3 * this.#capacity * this.#countingError(this.#window.count);
   }
 
-  /** Standard error of the throughput, relative: that of arrivals, or more where service times spread more. */
-  #countingError(): number {
-    return Math.max(1, this.#variation) / Math.sqrt(this.#window.count);
+  /** Standard error of a throughput that so many calls stand behind, relative: that of arrivals, or more where service times spread more. */
+  #countingError(calls: number): number {
+    return Math.max(1, this.#variation) / Math.sqrt(calls);
   }
 
   /** How many wait when the limit is reached. */
