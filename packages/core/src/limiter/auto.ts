@@ -196,7 +196,7 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     if (nowUs < window.startUs) return;
     window.refuse(nowUs);
     // load has just come to a service that was at ease: a window across both says nothing of either
-    if (window.beganAtEase(nowUs) && !this.#trying && !this.#climbing) window.open(nowUs);
+    if (window.beganAtEase(nowUs) && !this.#trying && !this.#climbing) this.#open(nowUs);
   }
 
   record(outcome: Outcome, latencyUs: number, nowUs: number, inflightAtStart: number): void {
@@ -240,7 +240,7 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     if (nowUs < this.#window.startUs) return;
     this.#window.add(latencyUs, inflightAtStart);
     if (this.#climbing && this.#limit < this.#climbTo) this.#climb(inflightAtStart, latencyUs);
-    if (this.#isDone(nowUs)) this.#learn(nowUs);
+    if (this.#window.count >= this.#lookAtCount && this.#isDone(nowUs)) this.#learn(nowUs);
   }
 
   #climb(inflightAtStart: number, latencyUs: number): void {
@@ -269,10 +269,12 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     const lastedUs = nowUs - window.startUs;
     const { count } = window;
     if (count < minSampleCount) return count >= 4 && lastedUs >= 5 * SECOND;
-    if (lastedUs < 0.02 * SECOND) return false;
+    if (lastedUs < 0.02 * SECOND) {
+      this.#lookAtCount = count + (count >> 9);
+      return false;
+    }
     if (count >= maxSampleCount) return true;
-    if (count < this.#lookAtCount) return false;
-    this.#lookAtCount = count + (count >> 4);
+    this.#lookAtCount = Math.min(maxSampleCount, count + (count >> 4));
     window.measure(nowUs);
     const { meanLatencyUs, spreadUs } = window;
     if (lastedUs < Math.min(0.5 * SECOND, 0.7 * (meanLatencyUs + spreadUs))) return false;
@@ -318,7 +320,6 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
   /** The end of a window. */
   #learn(nowUs: number): void {
     const window = this.#window;
-    this.#lookAtCount = 0;
     window.measure(nowUs);
     const variation = window.spreadUs / window.meanLatencyUs;
     const noise = Math.max(this.#variation, variation) / Math.sqrt(window.count);
@@ -343,7 +344,7 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     if (odd && !this.#suspect) {
       this.#suspect = true; // look again
       this.#climbing = false;
-      window.open(nowUs + this.#drainUs);
+      this.#open(nowUs + this.#drainUs);
       return;
     }
     this.#suspect = false;
@@ -448,7 +449,7 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     const loose = this.#limit > 3 * target;
     const kept = loose ? this.#limit * Math.exp(-lastedUs / (10 * SECOND)) : this.#limit;
     this.#setLimit(Math.max(target, kept));
-    window.open(nowUs);
+    this.#open(nowUs);
   }
 
   #followBound(nowUs: number, flat: boolean): void {
@@ -497,7 +498,7 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
       else this.#climbTo = this.#hasty ? 2 * this.#limit : this.#limit + allowance;
     }
     this.#climbing = true;
-    this.#window.open(nowUs);
+    this.#open(nowUs);
   }
 
   // ---- the trial: does throughput fall with the calls in flight?
@@ -604,7 +605,12 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     this.#climbing = false;
     // calls that end just after a change belong to the old limit
     this.#settling = Math.abs(this.#limit - before) > 0.05 * before;
-    this.#window.open(nowUs + (this.#settling ? this.#drainUs : 0));
+    this.#open(nowUs + (this.#settling ? this.#drainUs : 0));
+  }
+
+  #open(startUs: number): void {
+    this.#window.open(startUs);
+    this.#lookAtCount = 0;
   }
 
   #setLimit(limit: number): void {
