@@ -82,6 +82,8 @@ const CALM = 0.05;
 const PRESSED = 0.2;
 /** In-flight may grow without cost if latency rises with it by less than this share of pure waiting. */
 const FLAT = 0.4;
+/** A throughput so many standard errors over what was believed is no chance. Windows are many: of a thousand one is three over. */
+const BEYOND_CHANCE = 4;
 /** Calls that a first guess at the work is made of. */
 const FIRST_GUESS = 5;
 /** Calls behind the estimate of the work before it is trusted. */
@@ -120,7 +122,7 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
   #capacityCalls = 0;
   /** Calls behind the work, as far as they were free of queueing. */
   #trust = 0;
-  /** The capacity as it stood when the estimates were last confirmed, and when that was. */
+  /** What was sure of the capacity when the estimates were last confirmed, and when that was. */
   #provenCapacity = 0;
   #provenUs = 0;
   /** Share of the calls refused lately. */
@@ -270,7 +272,7 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     const { count } = window;
     if (count < minSampleCount) return count >= 4 && lastedUs >= 5 * SECOND;
     if (lastedUs < 0.02 * SECOND) {
-      this.#lookAtCount = count + (count >> 9);
+      this.#lookAtCount = count + (count >> 9); // the same below 512; where calls are that dense, a few more cost nothing
       return false;
     }
     if (count >= maxSampleCount) return true;
@@ -290,9 +292,9 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
 
   /** Calls are refused while the service does more than it was thought able to, and hardly anything waits. */
   #isHeldBack(): boolean {
-    const { refused, throughput } = this.#window;
-    // looked at many times in a window: chance has to be kept out with a wider margin
-    if (refused === 0 || throughput - this.#capacity <= 1.5 * this.#countingNoise()) return false;
+    const { refused, throughput, count } = this.#window;
+    const margin = 1 + BEYOND_CHANCE * this.#countingError(count);
+    if (refused === 0 || throughput <= this.#capacity * margin) return false;
     return this.#waitsAtLimit() < this.#allowance(throughput) / 4;
   }
 
@@ -305,16 +307,16 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
   /**
    * How many calls may wait. A count, since a queue longer than K is about as rare as load ^ K however many servers
    * there are; bounded in time for slow services. Fewer while calls are refused, since lasting overload needs no room for
-   * bursts: 60 % of the count less, 65 % of what time allows, once half are refused. The root covers the scatter of the
+   * bursts: 62 % of the count less, 65 % of what time allows, once half are refused. The root covers the scatter of the
    * calls being worked on.
    */
   #allowance(capacity: number): number {
     const { queueSize, queueMs } = this.#settings;
     const relief = Math.min(1, this.#pressure / 0.24, this.#pressure + 0.5);
-    const places = queueSize * (1 - 0.6 * relief);
+    const places = queueSize * (1 - 0.62 * relief);
     const waitUs = Math.max(queueMs * 1000, 2 * this.#workUs); // who takes long may wait long
     const inTime = (4 + capacity * waitUs) * (1 - 0.65 * relief);
-    return Math.min(places, inTime) + 0.85 * Math.sqrt(capacity * this.#workUs);
+    return Math.min(places, inTime) + 0.95 * Math.sqrt(capacity * this.#workUs);
   }
 
   /** The end of a window. */
@@ -323,7 +325,9 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     window.measure(nowUs);
     const variation = window.spreadUs / window.meanLatencyUs;
     const noise = Math.max(this.#variation, variation) / Math.sqrt(window.count);
-    this.#variation += 0.3 * (variation - this.#variation);
+    // soon up and slowly down: among calls that wait the differences of the work itself are hard to see
+    const rate = variation > this.#variation ? 0.3 : 0.05;
+    this.#variation += rate * (variation - this.#variation);
     this.#drainUs = Math.max(0.005 * SECOND, window.meanLatencyUs + 2.5 * window.spreadUs);
     if (this.#trying) this.#learnFromTrial(nowUs, noise);
     else this.#learnFromLoad(nowUs);
@@ -337,8 +341,9 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     const share = window.refused / Math.max(1, window.refused + window.admitted);
     this.#pressure += (1 - Math.exp(-lastedUs / (2 * SECOND))) * (share - this.#pressure);
     const flat = this.#isFlat();
-    if ((!bound || flat) && !this.#climbing) this.#learnWork(nowUs);
-    if (!bound) this.#provenCapacity = Math.max(this.#provenCapacity, this.#capacity);
+    // a window without refusals in the midst of many was luck, and its calls waited
+    if ((!bound || flat) && !this.#climbing && this.#pressure < 2 * CALM) this.#learnWork(nowUs);
+    if (!bound) this.#provenCapacity = Math.max(this.#provenCapacity, this.#sureCapacity());
 
     const odd = this.#isOdd();
     if (odd && !this.#suspect) {
@@ -379,7 +384,7 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
   #isFading(): boolean {
     if (this.#pressure >= PRESSED) return false;
     const error = this.#countingError(this.#capacityCalls);
-    return this.#capacity < this.#provenCapacity * (1 - 2 * error);
+    return this.#capacity < this.#provenCapacity * (1 - 0.6 * error);
   }
 
   /** Hardly anything is refused, and latency did not rise with the calls in flight. */
@@ -416,16 +421,16 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
   #learnCapacity(): boolean {
     const { throughput, count } = this.#window;
     const rise = throughput - this.#capacity;
-    const jump = rise > this.#countingNoise();
+    const jump = rise > BEYOND_CHANCE * this.#capacity * this.#countingError(count);
     if (jump) this.#capacityCalls = 0;
     this.#capacity += (count / (count + this.#capacityCalls)) * rise;
     this.#capacityCalls = Math.min(CAPACITY_MEMORY, this.#capacityCalls + count);
     return jump;
   }
 
-  /** Three standard errors of a throughput like this window's, had the capacity been as believed. */
-  #countingNoise(): number {
-    return 3 * this.#capacity * this.#countingError(this.#window.count);
+  /** The capacity, less a standard error. */
+  #sureCapacity(): number {
+    return this.#capacity * (1 - this.#countingError(Math.max(1, this.#capacityCalls)));
   }
 
   /** Standard error of a throughput that so many calls stand behind, relative: that of arrivals, or more where service times spread more. */
@@ -528,9 +533,11 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     const off = latencyUs - this.#workUs;
     let lower = 0;
     let older = -1;
-    // what is found as it was believed to be need not be looked at so soon again
-    const isExact = Math.abs(off) <= 0.04 * this.#workUs;
-    this.#patience = isExact ? Math.max(1, Math.min(MOST_PATIENCE, 2 * this.#patience)) : 1;
+    // what a re-measurement finds as it was believed to be need not be looked at so soon again
+    if (Math.abs(off) > 0.04 * this.#workUs) this.#patience = 1;
+    else if (!this.#aboveIsFresh) {
+      this.#patience = Math.max(1, Math.min(MOST_PATIENCE, 2 * this.#patience));
+    }
     if (Math.abs(off) <= Math.max(0.08, 2 * noise) * this.#workUs) {
       this.#workUs += (off > 0 ? 0.2 : 0.8) * off; // as believed; what is above it may be some waiting
     } else if (off < 0) {
@@ -576,7 +583,7 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
   #isElastic(noise: number): boolean {
     const elasticity = this.#elasticity();
     const step = Math.log(this.#aboveInflight / this.#window.meanInflight);
-    const plain = this.#olderElasticity < 0 || Math.abs(elasticity - 0.5) * step > 1.5 * noise;
+    const plain = Math.abs(elasticity - 0.5) * step > 1.5 * noise;
     return (plain ? elasticity : this.#olderElasticity) > 0.5;
   }
 
@@ -584,7 +591,7 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     this.#trying = false;
     if (this.#trust < TRUSTED) this.#patience = LEAST_PATIENCE;
     this.#trust = TRUSTED;
-    this.#provenCapacity = this.#capacity;
+    this.#provenCapacity = this.#sureCapacity();
     this.#provenUs = nowUs;
     // a trial may cost a fifth of the throughput for a fortieth of the time
     const { remeasureIntervalMs } = this.#settings;
