@@ -35,11 +35,13 @@ const FROZEN_FAILS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 17, 18];
 export class Lab {
   readonly #pool: Pool;
   readonly #onRow: (row: Row) => void;
+  readonly #firstSeed: number;
   #events = 0;
 
-  constructor(pool: Pool, onRow: (row: Row) => void) {
+  constructor(pool: Pool, onRow: (row: Row) => void, firstSeed: number) {
     this.#pool = pool;
     this.#onRow = onRow;
+    this.#firstSeed = firstSeed;
   }
 
   /** Arrivals and completions simulated so far. */
@@ -105,7 +107,7 @@ export class Lab {
             kind: 'run',
             scenario,
             setting: fixed === undefined ? setting : { ...setting, fixed },
-            seed: i + 1,
+            seed: this.#firstSeed + i,
           },
           fixed !== undefined,
         ),

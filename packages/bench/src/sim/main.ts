@@ -16,6 +16,7 @@ const command =
   without files: the whole matrix, every arm, the start values and the negative controls
   --arm NAME      ${ARMS.join(', ')} or all; auto if files are given
   --seeds N       seeds per window, of which the median is judged (5)
+  --first-seed K  the seeds are K, K + 1, …; the start values have K alone (1)
   --starts        other limits at the start too, when files are given
   --vary N        each file N times with other numbers; of the handed files, those of less than fifteen minutes
   --seed S        what the numbers of --vary are drawn with (1)
@@ -34,6 +35,7 @@ async function main(): Promise<number> {
     options: {
       arm: { type: 'string', multiple: true },
       seeds: { type: 'string' },
+      'first-seed': { type: 'string' },
       starts: { type: 'boolean' },
       vary: { type: 'string' },
       seed: { type: 'string' },
@@ -44,6 +46,7 @@ async function main(): Promise<number> {
   });
   const quick = values.quick === true;
   const seeds = command.whole('seeds', values.seeds ?? '5', 1, 1000);
+  const firstSeed = command.whole('first-seed', values['first-seed'] ?? '1', 1, 1e9);
   const varies = values.vary !== undefined;
   const matrix = positionals.length === 0 && !varies;
   const given = filesOf(positionals, quick);
@@ -53,7 +56,7 @@ async function main(): Promise<number> {
   const started = Date.now();
   const pool = new Pool(Math.min(2, availableParallelism()));
   try {
-    const lab = new Lab(pool, print);
+    const lab = new Lab(pool, print, firstSeed);
     const rows = await lab.table(files, arms, seeds);
     const judgesAuto = arms.includes('auto');
     const withStarts = values.starts === true || (matrix && named === undefined);
