@@ -148,8 +148,6 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
   #settling = false;
   #drainUs = 0.02 * SECOND;
   #suspect = false;
-  /** The arithmetic of a window is not for every call: its next turn is at this count. */
-  #lookAtCount = 0;
 
   // the trial: a cut of the limit, and the level it is compared with
   #trying = false;
@@ -198,7 +196,7 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     if (nowUs < window.startUs) return;
     window.refuse(nowUs);
     // load has just come to a service that was at ease: a window across both says nothing of either
-    if (window.beganAtEase(nowUs) && !this.#trying && !this.#climbing) this.#open(nowUs);
+    if (window.beganAtEase(nowUs) && !this.#trying && !this.#climbing) this.#window.open(nowUs);
   }
 
   record(outcome: Outcome, latencyUs: number, nowUs: number, inflightAtStart: number): void {
@@ -242,7 +240,7 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     if (nowUs < this.#window.startUs) return;
     this.#window.add(latencyUs, inflightAtStart);
     if (this.#climbing && this.#limit < this.#climbTo) this.#climb(inflightAtStart, latencyUs);
-    if (this.#window.count >= this.#lookAtCount && this.#isDone(nowUs)) this.#learn(nowUs);
+    if (this.#window.count >= this.#window.lookAtCount && this.#isDone(nowUs)) this.#learn(nowUs);
   }
 
   #climb(inflightAtStart: number, latencyUs: number): void {
@@ -272,11 +270,11 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     const { count } = window;
     if (count < minSampleCount) return count >= 4 && lastedUs >= 5 * SECOND;
     if (lastedUs < 0.02 * SECOND) {
-      this.#lookAtCount = count + (count >> 9); // the same below 512; where calls are that dense, a few more cost nothing
+      window.lookAtCount = count + (count >> 9); // the same below 512; where calls are that dense, a few more cost nothing
       return false;
     }
     if (count >= maxSampleCount) return true;
-    this.#lookAtCount = Math.min(maxSampleCount, count + (count >> 4));
+    window.lookAtCount = Math.min(maxSampleCount, count + (count >> 4));
     window.measure(nowUs);
     const { meanLatencyUs, spreadUs } = window;
     if (lastedUs < Math.min(0.5 * SECOND, 0.7 * (meanLatencyUs + spreadUs))) return false;
@@ -338,8 +336,8 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     const { throughput, meanInflight, count } = window;
     const lastedUs = nowUs - window.startUs;
     const bound = window.refused > 0;
-    const share = window.refused / Math.max(1, window.refused + window.admitted);
-    this.#pressure += (1 - Math.exp(-lastedUs / (2 * SECOND))) * (share - this.#pressure);
+    this.#pressure +=
+      (1 - Math.exp(-lastedUs / (2 * SECOND))) * (window.refusedShare - this.#pressure);
     const flat = this.#isFlat();
     // a window without refusals in the midst of many was luck, and its calls waited
     if ((!bound || flat) && !this.#climbing && this.#pressure < 2 * CALM) this.#learnWork(nowUs);
@@ -349,7 +347,7 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     if (odd && !this.#suspect) {
       this.#suspect = true; // look again
       this.#climbing = false;
-      this.#open(nowUs + this.#drainUs);
+      this.#window.open(nowUs + this.#drainUs);
       return;
     }
     this.#suspect = false;
@@ -389,9 +387,9 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
 
   /** Hardly anything is refused, and latency did not rise with the calls in flight. */
   #isFlat(): boolean {
-    const { queueing, queueingError, refused, admitted } = this.#window;
+    const { queueing, queueingError, refusedShare } = this.#window;
     if (this.#climbing || this.#pressure >= CALM) return false;
-    return refused < CALM * (refused + admitted) && queueing + queueingError < FLAT;
+    return refusedShare < CALM && queueing + queueingError < FLAT;
   }
 
   /** Calls that waited on average, if the work is as believed. */
@@ -454,7 +452,7 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     const loose = this.#limit > 3 * target;
     const kept = loose ? this.#limit * Math.exp(-lastedUs / (10 * SECOND)) : this.#limit;
     this.#setLimit(Math.max(target, kept));
-    this.#open(nowUs);
+    this.#window.open(nowUs);
   }
 
   #followBound(nowUs: number, flat: boolean): void {
@@ -478,9 +476,8 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     const isDue = (nowUs > this.#remeasureAtUs || outgrown) && this.#pressure >= CALM;
     // few in flight have little to lose by a wrong limit, and much by a trial: the first guess alone is looked at again
     const isWorthIt = knee > 5 || this.#patience < 1;
-    const { refused, admitted } = this.#window;
     // nor is there at the start, where a trial of a first guess costs most
-    const isNeeded = cold && refused >= CALM * (refused + admitted);
+    const isNeeded = cold && this.#window.refusedShare >= CALM;
     if (isNeeded || (isDue && isWorthIt)) {
       // a first guess may be too high, then a cut to it shows some waiting; or, since short calls return first, far too low
       const guess = Math.max(0.3 * this.#window.meanInflight, 0.85 * remeasureReduceRatio * knee);
@@ -503,7 +500,7 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
       else this.#climbTo = this.#hasty ? 2 * this.#limit : this.#limit + allowance;
     }
     this.#climbing = true;
-    this.#open(nowUs);
+    this.#window.open(nowUs);
   }
 
   // ---- the trial: does throughput fall with the calls in flight?
@@ -612,12 +609,7 @@ export class AutoLimiter implements ConfigurableLimiter, EstimatingLimiter {
     this.#climbing = false;
     // calls that end just after a change belong to the old limit
     this.#settling = Math.abs(this.#limit - before) > 0.05 * before;
-    this.#open(nowUs + (this.#settling ? this.#drainUs : 0));
-  }
-
-  #open(startUs: number): void {
-    this.#window.open(startUs);
-    this.#lookAtCount = 0;
+    this.#window.open(nowUs + (this.#settling ? this.#drainUs : 0));
   }
 
   #setLimit(limit: number): void {

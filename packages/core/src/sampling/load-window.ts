@@ -8,6 +8,8 @@ export class LoadWindow {
   count = 0;
   admitted = 0;
   refused = 0;
+  /** The arithmetic of a window is not for every call: its owner's next turn is at this count. */
+  lookAtCount = 0;
   #firstRefusalUs = 0;
   #latency = 0;
   #latencySquared = 0;
@@ -27,7 +29,7 @@ export class LoadWindow {
 
   open(startUs: number): void {
     this.startUs = startUs;
-    this.count = this.admitted = this.refused = 0;
+    this.count = this.admitted = this.refused = this.lookAtCount = 0;
     this.#latency = this.#latencySquared = 0;
     this.#inflight = this.#inflightSquared = this.#product = 0;
   }
@@ -43,6 +45,11 @@ export class LoadWindow {
 
   refuse(nowUs: number): void {
     if (this.refused++ === 0) this.#firstRefusalUs = nowUs;
+  }
+
+  /** Share of the calls that came and were refused. */
+  get refusedShare(): number {
+    return this.refused / Math.max(1, this.refused + this.admitted);
   }
 
   /** Asked at each refusal: true at the tenth, if the first came only in the second half of the window. */
