@@ -25,7 +25,7 @@ export class Arrivals {
    * When the call of this place arrived. Not what `remove` returns: where V8 does not put that in line, a returned time is an
    * object, while this is short enough to be in line always.
    */
-  arrivedUs(place: number): number {
+  at(place: number): number {
     return this.#us[place] as number;
   }
 

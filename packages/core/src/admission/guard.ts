@@ -363,7 +363,7 @@ export class CallGuard implements Guard, Issuer {
     nowUs = this.#clock.nowUs(), // read here: a number for a function that V8 does not put in line is an object
   ): void {
     const { epoch } = permit;
-    let latencyUs = nowUs - this.#arrivals.arrivedUs(permit.place);
+    let latencyUs = nowUs - this.#arrivals.at(permit.place);
     this.#takeBack(permit);
     if (nowUs >= this.#meter.slotEndUs) this.#tick(nowUs);
     if (typeof excludedUs === 'number' && excludedUs > 0) {
@@ -410,7 +410,7 @@ export class CallGuard implements Guard, Issuer {
   /** An engine that counts starts must see the end of each; 'ignored' teaches nothing. */
   #endUnstarted(permit: CallPermit, nowUs: number): void {
     const { epoch } = permit;
-    const latencyUs = nowUs - this.#arrivals.arrivedUs(permit.place);
+    const latencyUs = nowUs - this.#arrivals.at(permit.place);
     this.#takeBack(permit);
     if (nowUs >= this.#meter.slotEndUs) this.#tick(nowUs);
     if (epoch !== this.#epoch) return;

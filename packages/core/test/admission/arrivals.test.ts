@@ -18,7 +18,7 @@ it('knows the oldest of the calls that are there, in whatever order they come, a
           there.set(place, each.arrivedUs);
         } else if (there.size > 0) {
           const [place, arrivedUs] = [...there][each.leaves % there.size] as [number, number];
-          expect(arrivals.arrivedUs(place)).toBe(arrivedUs);
+          expect(arrivals.at(place)).toBe(arrivedUs);
           arrivals.remove(place);
           there.delete(place);
         }
