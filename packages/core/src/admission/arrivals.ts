@@ -22,8 +22,8 @@ export class Arrivals {
   }
 
   /**
-   * When the call of this place arrived. Not what `remove` returns: where V8 does not put that in line, a returned time is an
-   * object, while this is short enough to be in line always.
+   * When the call of this place arrived; to be asked before `remove`, which could say it too. But where V8 does not put that in
+   * line, a returned time is an object, while this is short enough to be in line always.
    */
   at(place: number): number {
     return this.#us[place] as number;
