@@ -9,13 +9,14 @@ import {
   resetMidBody,
   startSilentHost,
   status,
+  VirtualClock,
 } from '@elimit/testkit';
 import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { type Answer, httpTry } from './support/http-try.js';
 import { atEnd, openChannel, start } from './support/opened.js';
 
-/** Allowance for a busy machine: bounds of the clock are those of the settings plus this. */
-const SLACK_MS = 400;
+/** Allowance for a busy machine: bounds of the clock are those of the settings plus this. What a setting not heeded would take is longer still: 3 s and more. */
+const SLACK_MS = 2000;
 const GET = { method: 'GET', errorCost: true };
 
 jest.setTimeout(30_000); // for busy machines: alone each takes less than a second
@@ -73,19 +74,18 @@ async function endOf(call: Promise<Answer>): Promise<unknown> {
 const times = (n: number) => Array.from({ length: n });
 
 describe('a node that is down', () => {
-  it('with its port closed is out within 100 ms, and no caller sees it', async () => {
+  it('with its port closed is out with the first refusal, without a wait, and no caller sees it', async () => {
     const good = await start();
     const bad = await closedPort();
-    const channel = channelTo([bad, good.url]);
-    await channel.execute(httpTry(), { ...GET, origin: good.url }); // what is made once has been made
-    const from = performance.now();
+    const still = new VirtualClock(); // it never moves: what waits for a time waits for ever
+    const channel = channelTo([bad, good.url], { clock: still, timers: still });
     const ends = [
       await endOf(channel.execute(httpTry(), GET)),
       await endOf(channel.execute(httpTry(), GET)),
     ];
     expect(ends).toEqual([200, 200]);
     expect(of(channel, bad)).toMatchObject({ state: 'open', reason: 'refused', nBreak: 1 });
-    expect((events[0]?.atMs ?? 0) - from).toBeLessThan(100);
+    expect(events).toMatchObject([{ type: 'open', cause: 'refused' }]);
   });
 
   it('that swallows SYNs is told from a slow one, and out with the third connect timeout', async () => {
