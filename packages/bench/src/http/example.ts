@@ -57,7 +57,7 @@ export async function twiceTheRate(url: string, path: string): Promise<TwiceTheR
     deadlineMs: (100 * 1000) / perSecond,
   });
   return {
-    served: load.inTime / load.seconds / perSecond,
+    served: load.perSecond / perSecond,
     inVain: (load.late + load.errors) / load.offered,
     load,
   };

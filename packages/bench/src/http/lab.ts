@@ -252,9 +252,9 @@ function loadOf(
 }
 
 function figuresOf(result: LoadResult, capacity: number): Figures {
-  const { offered, seconds, inTime, refused, late, errors, answers, refusals } = result;
+  const { offered, inTime, refused, late, errors, answers, refusals } = result;
   return {
-    goodput: inTime / seconds / capacity,
+    goodput: result.perSecond / capacity,
     inTime: inTime / offered,
     refused: refused / offered,
     late: late / offered,

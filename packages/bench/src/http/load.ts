@@ -50,6 +50,11 @@ export interface LoadResult {
   readonly offered: number;
   /** Answered below 400 by the deadline. */
   readonly inTime: number;
+  /**
+   * Answers below 400 by their deadline that came while it was measured, per second, whenever their requests fell due: counted as a
+   * {@link ClosedLoopResult} is. What waited before the measurement began and is worked off in it is work done in it.
+   */
+  readonly perSecond: number;
   /** Answered below 400 later, or given up at the deadline. */
   readonly late: number;
   /** Of the late ones: those whose client closed the connection. */
@@ -158,8 +163,11 @@ class OpenLoop {
   readonly #answers: number[] = [];
   readonly #refusals: number[] = [];
   readonly #lags: number[] = [];
+  #countFromMs = 0;
+  #countToMs = 0;
   #offered = 0;
   #inTime = 0;
+  #cameInTime = 0;
   #late = 0;
   #hungUp = 0;
   #refused = 0;
@@ -184,6 +192,8 @@ class OpenLoop {
     const countFromMs = startMs + this.#warmUpMs;
     let tellMs = countFromMs + PROGRESS_MS;
     const endMs = countFromMs + this.#durationMs;
+    this.#countFromMs = countFromMs;
+    this.#countToMs = endMs;
     let dueMs = startMs + this.#nextGapMs();
     while (dueMs < endMs) {
       const nowMs = performance.now();
@@ -212,6 +222,7 @@ class OpenLoop {
       seconds,
       offered: this.#offered,
       inTime: this.#inTime,
+      perSecond: this.#cameInTime / seconds,
       late: this.#late,
       hungUp: this.#hungUp,
       refused: this.#refused,
@@ -268,12 +279,22 @@ class OpenLoop {
   }
 
   #count(call: Call, status: number): void {
+    const nowMs = performance.now();
+    const tookMs = nowMs - call.dueMs;
+    const good = status >= 200 && status < 400;
+    if (
+      good &&
+      tookMs <= this.#deadlineMs &&
+      nowMs >= this.#countFromMs &&
+      nowMs < this.#countToMs
+    ) {
+      this.#cameInTime++;
+    }
     if (!call.counted) return;
-    const tookMs = performance.now() - call.dueMs;
     if (status === 503 || status === 429) {
       this.#refused++;
       this.#refusals.push(tookMs);
-    } else if (status < 200 || status >= 400) this.#errors++;
+    } else if (!good) this.#errors++;
     else {
       this.#answers.push(tookMs);
       if (tookMs <= this.#deadlineMs) this.#inTime++;

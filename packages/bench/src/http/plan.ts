@@ -47,7 +47,7 @@ const FULL: Partial<Record<Arm, readonly Load[]>> = {
   timeout: [...loads([0.8], 'patient'), ...PEER],
   fixed: [...loads([0.8], 'patient'), ...PEER],
   protect: [...loads([0.8], 'patient'), ...OVERLOADS],
-  oracle: OVERLOADS,
+  oracle: [...loads([0.8], 'patient'), ...OVERLOADS],
   'toobusy-js': PEER,
   'overload-protection': PEER,
   'under-pressure': PEER,
