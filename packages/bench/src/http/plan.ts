@@ -32,6 +32,8 @@ const loads = (factors: readonly number[], ...clients: ClientKind[]): Load[] =>
   factors.flatMap((factor) => clients.map((client) => ({ factor, client })));
 
 const LIGHT = loads([0.5, 0.8], 'patient');
+/** The first overload of a life: a limit that learns has its first trial in it. */
+const FIRST = loads([1.5], 'hangUp');
 const PEER = loads([3], 'hangUp');
 const OVERLOADS = [...loads([3], 'hangUp', 'oneShot'), ...loads([6], 'hangUp', 'oneShot')];
 
@@ -40,20 +42,20 @@ const FULL: Partial<Record<Arm, readonly Load[]>> = {
   none: PEER,
   auto: [
     ...LIGHT,
-    ...loads([1.5], 'hangUp'),
+    ...FIRST,
     ...loads([3], 'patient', 'hangUp', 'oneShot'),
     ...loads([6], 'hangUp', 'oneShot'),
   ],
-  timeout: [...loads([0.8], 'patient'), ...PEER],
-  fixed: [...loads([0.8], 'patient'), ...PEER],
-  protect: [...loads([0.8], 'patient'), ...OVERLOADS],
-  oracle: [...loads([0.8], 'patient'), ...OVERLOADS],
+  timeout: [...loads([0.8], 'patient'), ...FIRST, ...PEER],
+  fixed: [...loads([0.8], 'patient'), ...FIRST, ...PEER],
+  protect: [...loads([0.8], 'patient'), ...FIRST, ...OVERLOADS],
+  oracle: [...loads([0.8], 'patient'), ...FIRST, ...OVERLOADS],
   'toobusy-js': PEER,
   'overload-protection': PEER,
   'under-pressure': PEER,
 };
 
-const OTHER_FRAMEWORKS = [...loads([0.8], 'patient'), ...loads([3, 6], 'hangUp')];
+const OTHER_FRAMEWORKS = [...loads([0.8], 'patient'), ...FIRST, ...loads([3, 6], 'hangUp')];
 
 /** Koa and Nest share the mechanism: one workload shows that it reaches them. */
 const FULL_CPU: Partial<Record<Arm, readonly Load[]>> = {
