@@ -76,8 +76,13 @@ const FULL_MIXED: Partial<Record<Arm, readonly Load[]>> = {
 /** A chunked answer out of few slots: a downstream again, and answers that take their time to end. */
 const FULL_STREAM: Partial<Record<Arm, readonly Load[]>> = {
   none: PEER,
-  auto: [...loads([0.8], 'patient'), ...loads([3], 'hangUp', 'oneShot'), ...loads([6], 'hangUp')],
-  timeout: [...loads([0.8], 'patient'), ...PEER],
+  auto: [
+    ...loads([0.8], 'patient'),
+    ...FIRST,
+    ...loads([3], 'hangUp', 'oneShot'),
+    ...loads([6], 'hangUp'),
+  ],
+  timeout: [...loads([0.8], 'patient'), ...FIRST, ...PEER],
   'toobusy-js': PEER,
   'overload-protection': PEER,
 };

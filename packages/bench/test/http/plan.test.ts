@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { groupsOf, planOf } from '../../src/http/plan.js';
+import { groupsOf, isLight, planOf } from '../../src/http/plan.js';
 
 it('compares each server with the bare one of its framework, which meets every light load', () => {
   const plan = planOf({ quick: false, workloads: ['cpu'], arms: ['auto', 'protect', 'koa-auto'] });
@@ -26,4 +26,12 @@ it('has a bare server beside each light load that is judged', () => {
     group.light.map(({ load, arms }) => `${group.workload} ${load.factor}: ${arms.join(', ')}`),
   );
   expect(light).toEqual(['cpu 0.8: none, auto', 'async 0.8: none, auto', 'mixed 0.8: none, auto']);
+});
+
+it('lets a limit that comes out of a calm learn at 1.5 ×, before it is judged', () => {
+  const calm = planOf({ quick: false }).filter((life) => life.loads.some(isLight));
+  expect(calm.length).toBeGreaterThan(20);
+  expect(calm.map((life) => life.loads.find((load) => !isLight(load))?.factor)).toEqual(
+    calm.map(() => 1.5),
+  );
 });
