@@ -12,10 +12,11 @@ afterEach(async () => {
 });
 
 /** A service that does nothing but ask another one, and lets Express answer for what goes wrong. */
-async function front(behind: string): Promise<string> {
-  const http = breaker(axios.create({ timeout: 250 }), {
+async function front(behind: string, timeoutMs = 10_000): Promise<string> {
+  const http = breaker(axios.create(), {
     nodes: [behind],
-    connectTimeoutMs: 200,
+    timeoutMs,
+    connectTimeoutMs: timeoutMs / 2,
     connectionGroup: behind,
   });
   const app = express().set('env', 'test'); // Express prints errors elsewhere
@@ -37,11 +38,11 @@ describe('what goes wrong behind an Express service', () => {
     { it: 'a node that fails', behind: () => served(status(500)), want: 502 },
     { it: 'a node that is unavailable', behind: () => served(status(503)), want: 502 },
     { it: 'a node that refuses with a mark', behind: () => served(refuse()), want: 502 },
-    { it: 'a node that never answers', behind: () => served(hang), want: 504 },
+    { it: 'a node that never answers', behind: () => served(hang), timeoutMs: 250, want: 504 },
     { it: 'a gateway that timed out itself', behind: () => served(status(504)), want: 504 },
     { it: 'a page that is not there', behind: () => served(status(404)), want: 404 },
-  ])('$it: Express answers $want, without a mark', async ({ behind, want }) => {
-    const url = await front(await behind());
+  ])('$it: Express answers $want, without a mark', async ({ behind, timeoutMs, want }) => {
+    const url = await front(await behind(), timeoutMs);
     const answer = await fetch(url);
     expect(answer.status).toBe(want);
     expect(answer.headers.get('x-bd-error-code')).toBeNull();

@@ -28,6 +28,8 @@ it('lets a process end by itself, channels open, a node isolated and its health 
       const channel = createChannel({
         nodes: ['${server.url}', 'http://127.0.0.1:1'],
         healthCheck: { intervalMs: 50 },
+        timeoutMs: 5000,
+        connectTimeoutMs: 1000,
         backupRequestMs: 100,
       });
       const get = ({ endpoint, agent, signal }) => new Promise((resolve, reject) => {

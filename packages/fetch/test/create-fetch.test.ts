@@ -134,10 +134,10 @@ describe('a body', () => {
   it('may go on after the time of the call', async () => {
     const node = await start((_request, response) => {
       response.writeHead(200).write('a');
-      setTimeout(() => response.end('b'), 300);
+      setTimeout(() => response.end('b'), 1600);
     });
     const { fetch } = open({ nodes: [node.url] });
-    expect(await (await fetch('/', { timeoutMs: 150 })).text()).toBe('ab');
+    expect(await (await fetch('/', { timeoutMs: 1500 })).text()).toBe('ab');
   });
 
   it('of a refusal that moved on is let go', async () => {

@@ -22,7 +22,7 @@ function open(url: string): Opened {
   return {
     channel,
     fetch: createFetch(channel),
-    dispatcher: agent.compose(elimitInterceptor(channel, { timeoutMs: 300 })),
+    dispatcher: agent.compose(elimitInterceptor(channel, { timeoutMs: 1500 })),
   };
 }
 
@@ -147,7 +147,7 @@ describe('a time that ends while the body has nothing to send costs the node not
     const { fetch, dispatcher, channel } = open(node.url);
     const body = () => Readable.from(['hello']);
     const late = { code: 'ERR_TIMEOUT' };
-    await expect(fetch('/', { ...put(body()), timeoutMs: 300 })).rejects.toMatchObject(late);
+    await expect(fetch('/', { ...put(body()), timeoutMs: 1500 })).rejects.toMatchObject(late);
     const call = request('http://search/', { dispatcher, method: 'PUT', body: body() });
     await expect(call).rejects.toMatchObject(late);
     expect(channel.endpoints()[0]).toMatchObject({ calls: 2, failures: 2 });
