@@ -164,7 +164,7 @@ class OpenLoop {
   readonly #refusals: number[] = [];
   readonly #lags: number[] = [];
   #countFromMs = 0;
-  #countToMs = 0;
+  #endMs = 0;
   #offered = 0;
   #inTime = 0;
   #cameInTime = 0;
@@ -190,10 +190,10 @@ class OpenLoop {
   async run(onProgress?: (soFar: LoadResult) => void): Promise<LoadResult> {
     const startMs = performance.now();
     const countFromMs = startMs + this.#warmUpMs;
-    let tellMs = countFromMs + PROGRESS_MS;
     const endMs = countFromMs + this.#durationMs;
     this.#countFromMs = countFromMs;
-    this.#countToMs = endMs;
+    this.#endMs = endMs;
+    let tellMs = countFromMs + PROGRESS_MS;
     let dueMs = startMs + this.#nextGapMs();
     while (dueMs < endMs) {
       const nowMs = performance.now();
@@ -282,14 +282,8 @@ class OpenLoop {
     const nowMs = performance.now();
     const tookMs = nowMs - call.dueMs;
     const good = status >= 200 && status < 400;
-    if (
-      good &&
-      tookMs <= this.#deadlineMs &&
-      nowMs >= this.#countFromMs &&
-      nowMs < this.#countToMs
-    ) {
-      this.#cameInTime++;
-    }
+    const inTime = tookMs <= this.#deadlineMs;
+    if (good && inTime && nowMs >= this.#countFromMs && nowMs < this.#endMs) this.#cameInTime++;
     if (!call.counted) return;
     if (status === 503 || status === 429) {
       this.#refused++;
@@ -297,7 +291,7 @@ class OpenLoop {
     } else if (!good) this.#errors++;
     else {
       this.#answers.push(tookMs);
-      if (tookMs <= this.#deadlineMs) this.#inTime++;
+      if (inTime) this.#inTime++;
       else this.#late++;
     }
   }
